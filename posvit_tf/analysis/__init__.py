@@ -1,0 +1,1 @@
+"""Looking at a trained model: numbers over the patch grid, and pictures."""

@@ -1,0 +1,257 @@
+"""Arrays in, one PNG file each, with a caption that says what is seen: learning curves, maps over the grid.
+
+A grid is (rows, cols) of patches, counted row by row; the class token is left out by the caller. Every
+function returns the caption that it wrote below the picture.
+"""
+
+import textwrap
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from posvit_tf.analysis import similarity
+
+# Colours that stay apart for colour-blind readers (Okabe and Ito).
+COLORS = {"train": "#999999", "eval": "#0072B2", "test": "#D55E00"}
+SIGNED = matplotlib.colormaps["PuOr_r"].with_extremes(bad="white")
+
+
+def page(width: float, height: float, title: str, caption: str):
+    """A figure with room for axes between its title and its wrapped caption.
+
+    Args:
+        width, height: of that room, in inches.
+
+    Returns:
+        The figure, and add_axes(x, y, w, h), which puts axes into the room, in inches from its lower left.
+    """
+    lines = textwrap.wrap(caption, int(14 * width))
+    foot = 0.25 + 0.17 * len(lines)
+    total = foot + height + 0.45
+    figure = Figure((width, total), dpi=130)
+    figure.text(0.15 / width, 0.1 / total, "\n".join(lines), size=9, va="bottom", linespacing=1.25)
+    figure.text(0.5, 1 - 0.15 / total, title, size=12, va="top", ha="center")
+
+    def add_axes(x, y, w, h):
+        return figure.add_axes((x / width, (foot + y) / total, w / width, h / total))
+
+    return figure, add_axes
+
+
+def learning_curves(lines: list[dict], path: Path) -> str:
+    """Loss and accuracy by epoch: training thin, evaluation strong, the test a point.
+
+    Args:
+        lines: of metrics.jsonl: step, epoch (from 1), split (train, eval or test), loss, accuracy and
+            examples each; any split may be missing.
+        path: of the PNG.
+    """
+    # An epoch's last line has the most steps an epoch, so lines inside an epoch get their fraction.
+    per_epoch = max((l["step"] / l["epoch"] for l in lines if l["epoch"]), default=0) or 1
+    last = {line["split"]: line for line in lines}
+    found = [
+        f"{split} accuracy {last[split]['accuracy']:.1%}, loss {last[split]['loss']:.3f}"
+        + (f" ({last[split]['examples']:,} images)" if split != "train" else "")
+        for split in ("test", "eval", "train")
+        if split in last
+    ]
+    caption = (
+        f"After {max(line['step'] for line in lines):,} updates: {'; '.join(found)}. Training is "
+        "measured while the weights change, with whatever augmentation, dropout and label smoothing "
+        "were set, so it may look worse than evaluation."
+    )
+    figure, add_axes = page(9.6, 3.6, "Learning curves", caption)
+    for x, name in ((0.75, "loss"), (5.5, "accuracy")):
+        axes = add_axes(x, 0.55, 3.9, 3.0)
+        for split in last:
+            own = [line for line in lines if line["split"] == split]
+            axes.plot(
+                [line["step"] / per_epoch for line in own],
+                [line[name] for line in own],
+                color=COLORS[split],
+                linewidth={"train": 1, "eval": 2.2, "test": 0}[split],
+                marker={"train": "." if len(own) < 3 else "", "eval": "o", "test": "D"}[split],
+                markersize={"train": 5, "eval": 4 if len(own) < 40 else 0, "test": 8}[split],
+                zorder={"train": 1, "eval": 2, "test": 3}[split],
+                label=f"{split} {own[-1][name]:.3f}",
+            )
+        axes.set_xlim(left=0)
+        axes.set_xlabel("epoch")
+        axes.set_ylabel(name)
+        axes.grid(alpha=0.3)
+        axes.legend(title="last value", frameon=False)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path)
+    return caption
+
+
+def draw_tiles(
+    tiles: np.ndarray,
+    path: Path,
+    *,
+    title: str,
+    caption: str,
+    axis_names: tuple[str, str],
+    bar_name: str,
+    limit: float,
+    bar_ticks: dict[float, str] | None = None,
+    dots: np.ndarray,
+):
+    """One picture of tiles (R, C, h, w) in R rows and C columns, colours from -limit to limit.
+
+    Args:
+        axis_names: what the rows and the columns of tiles are.
+        bar_ticks: value -> label, where the colour bar's own do not serve.
+        dots: (R, C, 2), the (row, column) inside a tile that gets a dot.
+    """
+    rows, cols, h, w = tiles.shape
+    framed = np.pad(tiles, ((0, 0), (0, 0), (0, 1), (0, 1)), constant_values=np.nan)
+    image = framed.transpose(0, 2, 1, 3).reshape(rows * (h + 1), cols * (w + 1))  # (R*(h+1),C*(w+1))
+    image = image[:-1, :-1]
+    scale = 7.0 / max(image.shape)
+    height, width = (scale * side for side in image.shape)
+    room = max(width, 4.5) + 2.2
+    figure, add_axes = page(room, height + 0.6, title, caption)
+    left = 0.75 + (room - 2.2 - width) / 2
+    axes = add_axes(left, 0.55, width, height)
+    shown = axes.imshow(
+        image, cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="nearest", aspect="auto"
+    )
+    y = dots[..., 0] + np.arange(rows)[:, None] * (h + 1)
+    x = dots[..., 1] + np.arange(cols) * (w + 1)
+    axes.scatter(x, y, s=(72 * scale * 0.3) ** 2, color="black", linewidths=0)
+    for axis, count, side, name in (
+        (axes.yaxis, rows, h, axis_names[0]),
+        (axes.xaxis, cols, w, axis_names[1]),
+    ):
+        axis.set_ticks(np.arange(count) * (side + 1) + (side - 1) / 2, np.arange(count) + 1)
+        axis.set_label_text(name)
+    axes.tick_params(length=0, labelsize=8)
+    axes.spines[:].set_visible(False)
+    bar = figure.colorbar(shown, cax=add_axes(left + width + 0.2, 0.55, 0.16, height))
+    bar.set_label(bar_name)
+    if bar_ticks:
+        bar.set_ticks(list(bar_ticks), labels=list(bar_ticks.values()))
+    figure.savefig(path)
+
+
+def by_position(matrix: np.ndarray, grid: tuple[int, int]) -> dict:
+    """M (N, N) as a tile a position, row i in the place of patch i: what `draw_tiles` needs of it."""
+    return dict(
+        tiles=matrix.reshape(*grid, *grid),
+        dots=np.indices(grid).transpose(1, 2, 0),  # (rows,cols,2)
+        axis_names=("row of the patch", "column of the patch"),
+    )
+
+
+def verdict(matrix: np.ndarray, grid: tuple[int, int], what: str) -> str:
+    """What the Mantel test of `distance_correlation` allows to say of M (N, N), as a sentence."""
+    r, chance = similarity.distance_correlation(matrix, grid)
+    if abs(r) <= chance:
+        found = f"no spatial structure in {what}"
+    else:
+        weak = "slightly " if abs(r) < 0.2 else ""
+        found = f"{what} {weak}higher between {'nearby' if r > 0 else 'distant'} patches"
+    return (
+        f"{found[0].upper()}{found[1:]}: correlation with nearness {r:+.2f}, positions shuffled "
+        f"reach {chance:.2f}."
+    )
+
+
+def similarity_map(table: np.ndarray, grid: tuple[int, int], path: Path) -> str:
+    """cos(p_i, p_j): a tile a position i, over the grid of j, scale fixed to [-1, 1] (paper, figure 8).
+
+    Args:
+        table: P (N, E).
+        grid: (rows, cols).
+        path: of the PNG.
+    """
+    matrix = similarity.position_similarity(table)
+    caption = (
+        "Cosine similarity of position encodings: the tile in the place of a patch compares that patch "
+        "(dot) with all patches. " + verdict(matrix, grid, "similarity")
+    )
+    draw_tiles(
+        **by_position(matrix, grid),
+        path=path,
+        title="Similarity of the position encodings",
+        caption=caption,
+        bar_name="cosine similarity",
+        limit=1.0,
+    )
+    return caption
+
+
+def score_map(scores: np.ndarray, formula: str, grid: tuple[int, int], path: Path) -> str:
+    """s_ij - mean_(j != i) s_ij: a tile a position i, over the grid of j; the softmax ignores the mean.
+
+    Args:
+        scores: S (N, N), mean over heads and layers, before the softmax.
+        formula: how to write s_ij.
+        grid: (rows, cols).
+        path: of the PNG.
+    """
+    other = ~np.eye(len(scores), dtype=bool)
+    scores = scores - scores.mean(axis=1, where=other, keepdims=True)
+    caption = (
+        f"Attention scores {formula}, averaged over heads and layers: the tile in the place of a patch "
+        "shows how that patch (dot) scores all patches, less the tile's mean, which the softmax "
+        "ignores. Colours span the other patches; a patch's score of itself may lie beyond them. "
+        + verdict(scores, grid, "scores")
+    )
+    draw_tiles(
+        **by_position(scores, grid),
+        path=path,
+        title="Where a patch looks: scores before the softmax",
+        caption=caption,
+        bar_name="score above the tile's mean",
+        limit=np.abs(scores[other]).max() or 1.0,
+    )
+    return caption
+
+
+def attention_maps(maps: list[np.ndarray], grid: tuple[int, int], path: Path, note="") -> str:
+    """m(o) = mean_i A_(i, i+o) in multiples of uniform attention: a tile a head, a row of tiles a layer.
+
+    The mean by offset shows at one look what a head prefers wherever it stands; a map without such a
+    preference comes out blank, where any single row of it would look busy.
+
+    Args:
+        maps: A (H, N, N) a layer; rows are scaled to sum 1 over the patches.
+        grid: (rows, cols).
+        path: of the PNG.
+        note: where the maps come from, a sentence for the caption.
+    """
+    a = np.stack(maps)  # (L,H,N,N)
+    a = a / a.sum(axis=-1, keepdims=True)
+    layers, heads, n, _ = a.shape
+    means = n * similarity.mean_by_offset(a, grid)  # (L,H,h,w)
+    r, chance = similarity.distance_correlation(a, grid)
+    distance = similarity.mean_distance(np.stack([a.mean(axis=(0, 1)), np.full((n, n), 1 / n)]), grid)
+    caption = (
+        "Attention by offset: the square right of a tile's dot is the patch to the right, and so on to "
+        "half the grid, averaged over all patches, as a multiple of uniform attention. "
+        + note
+        + verdict(a.mean(axis=(0, 1)), grid, "mean attention")
+        + f" Mean distance {distance[0]:.2f} patches, uniform {distance[1]:.2f}. Taken one by one, "
+        f"{(r > chance).sum()} of {r.size} heads favour nearby and {(r < -chance).sum()} distant patches "
+        f"beyond chance (luck: about {r.size / 100:.1g})."
+    )
+    # At least x2, so that noise stays pale; at most x16, so that one sharp head does not bleach the rest.
+    limit = int(np.clip(np.ceil(np.log2(means.max())), 1, 4))
+    ticks = range(-limit, limit + 1)
+    h, w = means.shape[-2:]
+    draw_tiles(
+        np.log2(np.maximum(means, 2.0**-limit)),
+        path,
+        title="Attention of each layer and head, by offset",
+        caption=caption,
+        axis_names=("layer", "head"),
+        bar_name="attention / uniform attention",
+        limit=limit,
+        bar_ticks={t: f"{2**t}" if t >= 0 else f"1/{2**-t}" for t in ticks},
+        dots=np.broadcast_to([h // 2, w // 2], (layers, heads, 2)),
+    )
+    return caption

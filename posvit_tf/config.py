@@ -1,0 +1,193 @@
+"""From `cifar10:size=nano` and `train.epochs=3` to a checked ConfigDict.
+
+Imports neither TensorFlow nor Keras, so that a mistake in a command shows at once.
+"""
+
+import ast
+import difflib
+import math
+import runpy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+from ml_collections import ConfigDict
+
+from posvit_tf.errors import UserError
+
+CHOICES = {
+    "task": ("classify",),
+    "strategy": ("auto", "one", "mirrored", "multiworker", "tpu"),
+    "precision": ("float32", "mixed_bfloat16", "mixed_float16"),
+    "model.attention": ("positional", "content", "free", "uniform"),
+    "model.positions": ("learned", "sincos", "none"),
+    "model.pool": ("token", "mean"),
+    "optimizer.name": ("adamw", "adam", "sgd"),
+}
+
+# field: (least, bound), and least <= value < bound
+RANGES = {
+    "seed": (0, 2**31),
+    "cpu_devices": (1, math.inf),
+    "data.batch_size": (1, math.inf),
+    "data.eval_batch_size": (1, math.inf),
+    "data.crop_padding": (0, math.inf),
+    "model.patch_size": (1, math.inf),
+    "model.depth": (1, math.inf),
+    "model.heads": (1, math.inf),
+    "model.width": (1, math.inf),
+    "model.mlp_width": (1, math.inf),
+    "model.dropout": (0, 1),
+    "model.drop_path": (0, 1),
+    "optimizer.learning_rate": (0, math.inf),
+    "optimizer.final_learning_rate": (0, math.inf),
+    "optimizer.warmup_epochs": (0, math.inf),
+    "optimizer.weight_decay": (0, math.inf),
+    "optimizer.clip_norm": (0, math.inf),
+    "optimizer.ema_decay": (0, 1),
+    "train.epochs": (0, math.inf),
+    "train.steps": (0, math.inf),
+    "train.accumulate": (1, math.inf),
+    "train.label_smoothing": (0, 1),
+    "eval.every_epochs": (1, math.inf),
+    "checkpoint.every_epochs": (1, math.inf),
+    "checkpoint.keep": (1, math.inf),
+}
+
+WANTED = {int: "int (a whole number)", float: "float (a number)", bool: "bool (true or false)"}
+
+
+def paths() -> dict[str, Path]:
+    """Returns name -> file of every config: those of this checkout, then those of ./configs."""
+    folders = (Path.cwd() / "configs", Path(__file__).parents[1] / "configs")
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("[!_]*.py"))}
+
+
+def summaries() -> dict[str, str]:
+    """Returns name -> first docstring line of every config."""
+    texts = {name: ast.parse(path.read_text("utf-8")) for name, path in sorted(paths().items())}
+    return {
+        name: (ast.get_docstring(text) or "").partition("\n")[0] for name, text in texts.items()
+    }
+
+
+def load(name: str, overrides: Mapping[str, object] | Sequence[str] = ()) -> ConfigDict:
+    """Loads configs/NAME.py, applies arguments and overrides, and checks the result.
+
+    Args:
+        name: `NAME` or `NAME:argument=value,word`; a bare word means `word=true`.
+        overrides: `{"train.epochs": 3}` or `["train.epochs=3"]`; `none` unsets a placeholder.
+
+    Returns:
+        A locked ConfigDict.
+
+    Raises:
+        UserError: unknown config, argument or field, wrong type, value out of its range or choices.
+    """
+    file, _, argument = name.partition(":")
+    known = paths()
+    if file not in known:
+        raise _unknown("config", file, known)
+    config = runpy.run_path(str(known[file]))["get_config"](argument)
+    config.name = name
+    if not isinstance(overrides, Mapping):
+        overrides = dict(_pair(override) for override in overrides)
+    _override(config, overrides)
+    _validate(config)
+    return config.lock()
+
+
+def parse_arguments(text: str, **allowed: tuple[str, ...] | int | float | bool) -> SimpleNamespace:
+    """Reads the part of a config's name after the colon.
+
+    Args:
+        text: `attention=content,patch=2`.
+        allowed: argument -> its words, the default first; or a default of the type wanted.
+
+    Returns:
+        A namespace with every allowed argument.
+
+    Raises:
+        UserError: an argument or value that is not allowed.
+    """
+    defaults = {key: spec[0] if isinstance(spec, tuple) else spec for key, spec in allowed.items()}
+    values = SimpleNamespace(**defaults)
+    for item in filter(None, text.split(",")):
+        key, equals, value = item.partition("=")
+        if key not in allowed:
+            raise _unknown("argument", key, allowed)
+        value = _read(key, value if equals else "true", type(defaults[key]))
+        if isinstance(allowed[key], tuple) and value not in allowed[key]:
+            raise _unknown(key, value, allowed[key])
+        setattr(values, key, value)
+    return values
+
+
+def _pair(override: str) -> tuple[str, str]:
+    field, equals, value = override.partition("=")
+    if not equals:
+        raise UserError(f"override {override!r} has no value; write {field}=VALUE")
+    return field, value
+
+
+def _fields(config: ConfigDict, prefix: str = "") -> Iterator[tuple[str, ConfigDict, str]]:
+    """Yields (dotted field, the section that holds it, its key there)."""
+    for key, value in config.items():
+        if isinstance(value, ConfigDict):
+            yield from _fields(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, config, key
+
+
+def _override(config: ConfigDict, overrides: Mapping[str, object]) -> None:
+    places = {field: (section, key) for field, section, key in _fields(config)}
+    for field, value in overrides.items():
+        if field not in places:
+            raise _unknown("field", field, places)
+        section, key = places[field]
+        # Only a placeholder is None before it is overridden.
+        unset = section[key] is None and str(value).lower() == "none"
+        section[key] = None if unset else _read(field, str(value), section.get_type(key))
+
+
+def _read(field: str, text: str, kind: type) -> object:
+    try:
+        return {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
+    except (KeyError, ValueError):
+        raise UserError(
+            f"{field} wants {WANTED[kind]}, received {text!r}; give such a value"
+        ) from None
+
+
+def _validate(config: ConfigDict) -> None:
+    values = {field: section[key] for field, section, key in _fields(config)}
+    for field, value in values.items():
+        if field in CHOICES and value not in CHOICES[field]:
+            raise _unknown(field, value, CHOICES[field])
+        if field in RANGES and value is not None:
+            least, bound = RANGES[field]
+            if not least <= value < bound:
+                raise UserError(
+                    f"{field}={value} is out of range; choose {least} <= {field} < {bound}"
+                )
+    if "model" in config:
+        model = config.model
+        if model.width % model.heads:
+            raise UserError(
+                f"model.width={model.width} is not divisible by model.heads={model.heads}; "
+                "choose heads that divide the width"
+            )
+        if (model.attention, model.positions) == ("positional", "none"):
+            raise UserError(
+                "model.positions=none leaves model.attention=positional without maps, which are "
+                "made from the positions; choose positions=learned or sincos, or another attention"
+            )
+
+
+def _unknown(what: str, word: str, known: Iterable[str]) -> UserError:
+    known = list(known)
+    near = difflib.get_close_matches(word, known)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    if len(known) <= 12 or not near:  # a long list helps only where nothing is near
+        hint += f"choose from {', '.join(known)}"
+    return UserError(f"unknown {what} {word!r}: {hint.strip()}")

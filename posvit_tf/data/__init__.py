@@ -1,0 +1,1 @@
+"""Where images come from, how they are drawn and how they are varied."""

@@ -1,0 +1,150 @@
+"""In-memory images as one endless tf.data.Dataset of updates, and as padded batches to evaluate.
+
+Everything random is a pure function of the seed, the epoch and the update: a run can start at any
+update, and the replicas' shares put together are what one replica alone would see.
+"""
+
+import tensorflow as tf
+
+from posvit_tf.data import augment
+from posvit_tf.data.sources import Split
+from posvit_tf.errors import UserError
+
+
+def updates_per_epoch(n: int, batch_size: int, accumulate: int) -> int:
+    """floor(n / (accumulate * batch_size)): an epoch's incomplete last update is dropped.
+
+    Raises:
+        UserError: if the n examples do not fill a single update.
+    """
+    needed = accumulate * batch_size
+    if needed > n:
+        raise UserError(
+            f"one update takes {needed} examples (data.batch_size={batch_size} x "
+            f"train.accumulate={accumulate}) but the training set holds {n}: lower "
+            f"data.batch_size or train.accumulate"
+        )
+    return n // needed
+
+
+def replica_batch_size(batch_size: int, replicas: int) -> int:
+    """batch_size / replicas, the examples of a batch that one replica computes.
+
+    Raises:
+        UserError: if the batch does not divide evenly.
+    """
+    share, rest = divmod(batch_size, replicas)
+    if rest or not share:
+        near = " or ".join(str(size * replicas) for size in (share, share + 1) if size)
+        raise UserError(
+            f"batch size {batch_size} does not divide by {replicas} replicas: use {near}"
+        )
+    return share
+
+
+def train_dataset(
+    split: Split,
+    *,
+    batch_size: int,
+    accumulate: int,
+    seed: int,
+    crop_padding: int,
+    flip: bool,
+    start_update: int,
+    own: range = range(1),
+    replicas: int = 1,
+) -> tf.data.Dataset:
+    """One worker's shares of update `start_update` and of every later one, without end.
+
+    Update u is the examples pi_e(p K), ..., pi_e(p K + K - 1), where K = accumulate * batch_size,
+    e and p are the quotient and remainder of u by the updates per epoch, and pi_e is a permutation
+    of the split drawn from (seed, e). A replica takes a contiguous share of each micro-batch.
+
+    Args:
+        split: the training images, kept in memory.
+        batch_size: examples per micro-batch over all replicas.
+        accumulate: micro-batches per update.
+        seed: of the order, the crops and the flips.
+        crop_padding: zero pixels per side from which the image is cropped at random.
+        flip: whether half of the images are mirrored left to right.
+        start_update: the first update, counted from 0.
+        own: this worker's replicas, which take the elements in turn.
+        replicas: how many there are on all workers.
+
+    Returns:
+        Dataset of images (accumulate, batch_size / replicas, H, W, C) uint8 and labels
+        (accumulate, batch_size / replicas) int32: an element a replica, len(own) an update.
+
+    Raises:
+        UserError: if the split is smaller than an update, or the batch does not divide by replicas.
+    """
+    n = len(split.labels)
+    per_epoch = updates_per_epoch(n, batch_size, accumulate)
+    share = replica_batch_size(batch_size, replicas)
+    count = accumulate * batch_size
+    with tf.device("CPU"):
+        images, labels = tf.constant(split.images), tf.constant(split.labels)
+
+    def element(i: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        update, replica = i // len(own), own.start + i % len(own)
+
+        def shared(values: tf.Tensor) -> tf.Tensor:  # (k*B,) -> (k*B/R,)
+            by_replica = tf.reshape(values, (accumulate, replicas, share))
+            return tf.reshape(by_replica[:, replica], (accumulate * share,))
+
+        epoch, position = update // per_epoch, update % per_epoch
+        order = tf.random.experimental.index_shuffle(
+            position * count + tf.range(count, dtype=tf.int64),
+            seed=tf.stack([tf.constant(seed, tf.int64), epoch]),
+            max_index=n - 1,
+        )  # (k*B,)
+        chosen = shared(order)  # (k*B/R,)
+        batch = tf.gather(images, chosen)  # (k*B/R,H,W,C)
+        if crop_padding or flip:
+            update_seed = tf.stack([tf.constant(seed, tf.int64), update])
+            draws = augment.draw(update_seed, count, padding=crop_padding, flip=flip)
+            batch = augment.crop_and_flip(batch, *map(shared, draws), padding=crop_padding)
+        batch = tf.reshape(batch, (accumulate, share, *batch.shape[1:]))  # (k,B/R,H,W,C)
+        return batch, tf.reshape(tf.gather(labels, chosen), (accumulate, share))
+
+    elements = tf.data.Dataset.range(start_update * len(own), tf.int64.max)
+    elements = elements.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    return elements.prefetch(2)
+
+
+def eval_dataset(
+    split: Split, *, batch_size: int, own: range = range(1), replicas: int = 1
+) -> tf.data.Dataset:
+    """The images of a split in order, unvaried, the last batch filled up with black images.
+
+    The replicas' outputs of a batch, concatenated in replica order, are in the order of the split:
+    cut them to len(split.labels) at the end.
+
+    Args:
+        split: the images, kept in memory.
+        batch_size: examples per batch over all replicas.
+        own: this worker's replicas, which take the elements in turn.
+        replicas: how many there are on all workers.
+
+    Returns:
+        Dataset of ceil(n / batch_size) * len(own) elements: images (batch_size / replicas, H, W, C)
+        uint8, each replica's contiguous share of a batch.
+
+    Raises:
+        UserError: if the batch does not divide by the replicas.
+    """
+    n = len(split.labels)
+    share = replica_batch_size(batch_size, replicas)
+    with tf.device("CPU"):
+        images = tf.constant(split.images)
+
+    def element(i: tf.Tensor) -> tf.Tensor:
+        batch, replica = i // len(own), own.start + i % len(own)
+        start = tf.minimum(batch * batch_size + replica * share, n)
+        part = images[start : start + share]  # (<=B/R,H,W,C)
+        part = tf.pad(part, ((0, share - tf.shape(part)[0]), (0, 0), (0, 0), (0, 0)))
+        return tf.ensure_shape(part, (share, *images.shape[1:]))  # (B/R,H,W,C)
+
+    elements = tf.data.Dataset.range(-(-n // batch_size) * len(own))
+    elements = elements.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    return elements.prefetch(2)

@@ -1,0 +1,176 @@
+"""A data set in memory, cut into training, evaluation and test examples."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import tensorflow_datasets as tfds
+from ml_collections import ConfigDict
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from posvit_tf.data import prepared
+from posvit_tf.errors import UserError
+
+NAMES = ("digits", "cifar10", "cifar100", "svhn_cropped")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Labelled images.
+
+    Attributes:
+        images: (n, H, W, C) uint8.
+        labels: (n,) int32.
+    """
+
+    images: np.ndarray
+    labels: np.ndarray
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set and what a model needs to know of it.
+
+    Attributes:
+        name: as in `config.data.name`.
+        train, eval, test: disjoint; eval is None where `eval_split` is "".
+        class_names: label -> name.
+        mean, std: of each channel of the training images, in units of 0..255.
+    """
+
+    name: str
+    train: Split
+    eval: Split | None
+    test: Split
+    class_names: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @property
+    def facts(self) -> dict:
+        """What a model of this data is built from; a checkpoint keeps it, as JSON."""
+        return {
+            "image_shape": self.train.images.shape[1:],
+            "class_names": self.class_names,
+            "mean": self.mean,
+            "std": self.std,
+        }
+
+
+def load(data: ConfigDict) -> Source:
+    """Reads a data set and cuts it as the split strings say.
+
+    Split strings are those of tensorflow-datasets: "train", "train[:96%]", "test[100:200]".
+
+    Args:
+        data: `config.data`: name (one of NAMES), train_split, eval_split, test_split, and data_dir
+            for all but digits.
+
+    Raises:
+        UserError: if the data set is unknown or cannot be had, a split does not exist, is empty or
+            overlaps another, or a label lies outside the classes.
+    """
+    if data.name not in NAMES:
+        raise UserError(f"unknown data.name={data.name!r}: use one of {', '.join(NAMES)}")
+    if data.name == "digits":
+        infos, class_names, read = _digits()
+    else:
+        builder = prepared.find(data.name, data.data_dir)
+        infos, class_names = builder.info.splits, tuple(builder.info.features["label"].names)
+        read = partial(prepared.read, builder)
+
+    specs = {"train": data.train_split, "eval": data.eval_split, "test": data.test_split}
+    if not data.eval_split:
+        del specs["eval"]
+    pieces = {role: _pieces(f"data.{role}_split", spec, infos) for role, spec in specs.items()}
+    for one, other in combinations(specs, 2):
+        if _overlap(pieces[one], pieces[other]):
+            raise UserError(
+                f"data.{one}_split={specs[one]!r} and data.{other}_split={specs[other]!r} share "
+                f"examples of {data.name}: use splits that do not overlap"
+            )
+
+    wholes = {name: read(name) for name in {name for ps in pieces.values() for name, _ in ps}}
+    splits = {role: _cut(ps, wholes) for role, ps in pieces.items()}
+    for role, split in splits.items():
+        outside = np.flatnonzero((split.labels < 0) | (split.labels >= len(class_names)))
+        if outside.size:
+            raise UserError(
+                f"label {split.labels[outside[0]]} at index {outside[0]} of {data.name} "
+                f"{specs[role]!r} is outside its {len(class_names)} classes "
+                f"(0 to {len(class_names) - 1}): correct the labels or the list of class names"
+            )
+    mean, std = _moments(splits["train"].images)
+    return Source(
+        name=data.name,
+        train=splits["train"],
+        eval=splits.get("eval"),
+        test=splits["test"],
+        class_names=class_names,
+        mean=mean,
+        std=std,
+    )
+
+
+def _digits() -> tuple[dict[str, tfds.core.SplitInfo], tuple[str, ...], Callable[[str], tuple]]:
+    """scikit-learn's 1,797 digits, 0..16 scaled to 0..255, and the 360 that are the test in every run."""
+    digits = load_digits()
+    images = np.round(digits.images * (255 / 16)).astype(np.uint8)[..., None]  # (n,8,8,1)
+    labels = digits.target.astype(np.int32)
+    train_images, test_images, train_labels, test_labels = train_test_split(
+        images, labels, test_size=360, stratify=labels, random_state=0
+    )
+    wholes = {"train": (train_images, train_labels), "test": (test_images, test_labels)}
+    infos = {name: tfds.core.SplitInfo(name, [len(w[1])], 0) for name, w in wholes.items()}
+    return infos, tuple(map(str, digits.target_names)), wholes.__getitem__
+
+
+def _pieces(
+    field: str, spec: str, infos: Mapping[str, tfds.core.SplitInfo]
+) -> list[tuple[str, range]]:
+    """A split string as (split, examples) pairs: "train[:96%]" -> [("train", range(48000))]."""
+    try:
+        instructions = tfds.core.ReadInstruction.from_spec(spec).to_absolute(infos)
+    except (ValueError, NotImplementedError) as error:
+        known = ", ".join(f"{name} ({info.num_examples} examples)" for name, info in infos.items())
+        raise UserError(
+            f"{field}={spec!r} is not a split: use {known}, or a part such as 'train[:96%]'"
+        ) from error
+    pieces = [
+        (part.splitname, range(infos[part.splitname].num_examples)[part.from_ : part.to])
+        for part in instructions
+    ]
+    if not any(examples for _, examples in pieces):
+        raise UserError(f"{field}={spec!r} holds no examples: widen it")
+    return pieces
+
+
+def _overlap(a: list[tuple[str, range]], b: list[tuple[str, range]]) -> bool:
+    return any(
+        split == other and max(rows.start, others.start) < min(rows.stop, others.stop)
+        for split, rows in a
+        for other, others in b
+    )
+
+
+def _cut(
+    pieces: list[tuple[str, range]], wholes: Mapping[str, tuple[np.ndarray, np.ndarray]]
+) -> Split:
+    cuts = [[array[rows.start : rows.stop] for array in wholes[name]] for name, rows in pieces]
+    if len(cuts) == 1:  # a view: concatenate would copy the training set
+        return Split(*cuts[0])
+    return Split(*map(np.concatenate, zip(*cuts, strict=True)))
+
+
+def _moments(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """mean_c = E[x_c], std_c = sqrt(E[x_c^2] - mean_c^2): sums, so no float copy of the images."""
+    n, channels = len(images), images.shape[-1]
+    flat = images.reshape(n, -1)  # (n,H*W*C)
+    mean = flat.mean(axis=0, dtype=np.float64).reshape(-1, channels).mean(axis=0)
+    square = np.einsum("nd,nd->d", flat, flat, dtype=np.float64) / n
+    square = square.reshape(-1, channels).mean(axis=0)
+    std = np.sqrt(np.maximum(square - mean**2, 0.0))  # rounding may leave -1e-12 for a flat channel
+    return tuple(mean.tolist()), tuple(std.tolist())

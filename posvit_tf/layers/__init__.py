@@ -1,0 +1,19 @@
+"""Keras layers of the positional-attention ViT, on keras.ops only: they run on any Keras backend."""
+
+from posvit_tf.layers.attention import OffDiagonalAttention, PositionalAttention, SelfAttention
+from posvit_tf.layers.encoder import DropPath, EncoderBlock, Mlp
+from posvit_tf.layers.patches import PatchEmbedding
+from posvit_tf.layers.positions import ClassToken, PositionTable, sincos_table
+
+__all__ = [
+    "ClassToken",
+    "DropPath",
+    "EncoderBlock",
+    "Mlp",
+    "OffDiagonalAttention",
+    "PatchEmbedding",
+    "PositionTable",
+    "PositionalAttention",
+    "SelfAttention",
+    "sincos_table",
+]

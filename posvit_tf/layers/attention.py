@@ -1,0 +1,228 @@
+"""Three attentions with one call signature: from the tokens, from the positions, and a free matrix.
+
+Every one is called as `attention(tokens, positions)` and mixes its heads' values by a map with rows that
+sum to 1; `return_map=True` returns the map as well. What the map depends on is all that differs:
+
+    SelfAttention         the tokens              map (B,H,N,N)
+    PositionalAttention   the positions alone     map (H,N,N)
+    OffDiagonalAttention  nothing but itself      map (H,N,N)
+"""
+
+import keras
+from keras import ops
+
+from posvit_tf.errors import UserError
+
+
+def softmax_rows(scores):
+    """exp(s_ij) / sum_j exp(s_ij), in float32 whatever the precision of `scores` (..., N, N)."""
+    return ops.softmax(ops.cast(scores, "float32"), axis=-1)
+
+
+def check_heads(width: int, num_heads: int) -> int:
+    """The size of a head, width / num_heads.
+
+    Raises:
+        UserError: the heads do not divide the width.
+    """
+    if num_heads < 1 or width % num_heads:
+        raise UserError(
+            f"{num_heads} attention heads do not divide a width of {width}: "
+            "set model.heads to a divisor of model.width"
+        )
+    return width // num_heads
+
+
+def projection(layer: keras.layers.Layer, width: int, name: str) -> keras.layers.Dense:
+    """W x + b from `width` to `width`, at the precision of `layer`, built."""
+    dense = keras.layers.Dense(width, dtype=layer.dtype_policy, name=name)
+    dense.build((None, width))
+    return dense
+
+
+def mix(attention_map, values, num_heads: int):
+    """out_bn = [sum_m A_hnm v_bmh]_h: one map a head for the whole batch, as one matmul a head.
+
+    Args:
+        attention_map: A (H, N, N).
+        values: (B, N, H*dh).
+
+    Returns:
+        (B, N, H*dh).
+    """
+    tokens, width = values.shape[1:]
+    head = width // num_heads
+    v = ops.reshape(values, (-1, tokens, num_heads, head))  # (B,N,H,dh)
+    v = ops.transpose(v, (2, 1, 0, 3))  # (H,N,B,dh)
+    v = ops.reshape(v, (num_heads, tokens, -1))  # (H,N,B*dh)
+    mixed = ops.matmul(ops.cast(attention_map, v.dtype), v)  # (H,N,B*dh)
+    mixed = ops.reshape(mixed, (num_heads, tokens, -1, head))  # (H,N,B,dh)
+    mixed = ops.transpose(mixed, (2, 1, 0, 3))  # (B,N,H,dh)
+    return ops.reshape(mixed, (-1, tokens, width))  # (B,N,H*dh)
+
+
+@keras.saving.register_keras_serializable(package="posvit_tf")
+class SelfAttention(keras.layers.Layer):
+    """softmax((x W_Q)(x W_K)^T / sqrt(dh)) (x W_V) a head, heads joined by W_O: the vanilla ViT's attention.
+
+    Args:
+        num_heads: H; it must divide the width E; a head has dh = E/H numbers.
+
+    Call arguments:
+        tokens: x (B, N, E).
+        positions: not used; taken so that the three attentions are called alike.
+        return_map: whether to return the map too.
+
+    Returns:
+        (B, N, E), or that and the map (B, H, N, N) float32.
+
+    Raises:
+        UserError: the heads do not divide the width.
+    """
+
+    def __init__(self, num_heads: int, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+
+    def build(self, tokens_shape, positions_shape=None):
+        width = tokens_shape[-1]
+        self.head = check_heads(width, self.num_heads)
+        self.query = projection(self, width, "query")
+        self.key = projection(self, width, "key")
+        self.value = projection(self, width, "value")
+        self.out = projection(self, width, "out")
+
+    def call(self, tokens, positions=None, return_map=False):
+        def heads(x):
+            x = ops.reshape(x, (-1, *tokens.shape[1:2], self.num_heads, self.head))  # (B,N,H,dh)
+            return ops.transpose(x, (0, 2, 1, 3))  # (B,H,N,dh)
+
+        # Scaled before the product: in float16 the product itself can overflow.
+        query = heads(self.query(tokens)) * self.head**-0.5
+        scores = ops.matmul(query, ops.swapaxes(heads(self.key(tokens)), -1, -2))  # (B,H,N,N)
+        attention_map = softmax_rows(scores)
+        values = heads(self.value(tokens))
+        mixed = ops.matmul(ops.cast(attention_map, values.dtype), values)  # (B,H,N,dh)
+        mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B,N,H,dh)
+        output = self.out(ops.reshape(mixed, (-1, *tokens.shape[1:])))  # (B,N,E)
+        return (output, attention_map) if return_map else output
+
+    def get_config(self):
+        return {**super().get_config(), "num_heads": self.num_heads}
+
+
+@keras.saving.register_keras_serializable(package="posvit_tf")
+class PositionalAttention(keras.layers.Layer):
+    """softmax((P W_Q)(P W_K)^T / sqrt(dh)) (x W_V) a head, heads joined by W_O (paper, section 3).
+
+    Queries and keys come from the position table P alone and values from the tokens x alone, so the
+    map is the same for every image and is computed once a batch.
+
+    Args:
+        num_heads: H; it must divide the width E; a head has dh = E/H numbers.
+
+    Call arguments:
+        tokens: x (B, N, E).
+        positions: P (N, E), without a batch axis; `PositionTable` gives one.
+        return_map: whether to return the map too.
+
+    Returns:
+        (B, N, E), or that and the map (H, N, N) float32.
+
+    Raises:
+        UserError: the heads do not divide the width.
+    """
+
+    def __init__(self, num_heads: int, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+
+    def build(self, tokens_shape, positions_shape):
+        width = tokens_shape[-1]
+        self.head = check_heads(width, self.num_heads)
+        self.query = projection(self, width, "query")
+        self.key = projection(self, width, "key")
+        self.value = projection(self, width, "value")
+        self.out = projection(self, width, "out")
+
+    def scores(self, positions):
+        """(P W_Q)(P W_K)^T / sqrt(dh) a head: positions (N, E) -> (H, N, N), before the softmax."""
+
+        def heads(x):
+            x = ops.reshape(x, (-1, self.num_heads, self.head))  # (N,H,dh)
+            return ops.transpose(x, (1, 0, 2))  # (H,N,dh)
+
+        query = heads(self.query(positions)) * self.head**-0.5
+        return ops.matmul(query, ops.swapaxes(heads(self.key(positions)), -1, -2))  # (H,N,N)
+
+    def call(self, tokens, positions, return_map=False):
+        attention_map = softmax_rows(self.scores(positions))  # (H,N,N)
+        output = self.out(mix(attention_map, self.value(tokens), self.num_heads))  # (B,N,E)
+        return (output, attention_map) if return_map else output
+
+    def get_config(self):
+        return {**super().get_config(), "num_heads": self.num_heads}
+
+
+@keras.saving.register_keras_serializable(package="posvit_tf")
+class OffDiagonalAttention(keras.layers.Layer):
+    """softmax(A) (x W_V) a head, A_ii = diagonal fixed, A_ij trained; heads joined by W_O (paper, section 3).
+
+    The paper's simplification of positional attention: the scores themselves are the parameters. The
+    diagonal is put in anew at each call, so no optimizer, decay or restore can move it.
+
+    Args:
+        num_heads: H; it must divide the width E.
+        diagonal: the fixed value of A_ii.
+        std: standard deviation of the start of A_ij; with diagonal=0 and std=0 the map is uniform.
+        train_map: whether A_ij is trained.
+
+    Call arguments:
+        tokens: x (B, N, E).
+        positions: not used; taken so that the three attentions are called alike.
+        return_map: whether to return the map too.
+
+    Returns:
+        (B, N, E), or that and the map (H, N, N) float32.
+
+    Raises:
+        UserError: the heads do not divide the width.
+    """
+
+    def __init__(self, num_heads: int, diagonal=1.0, std=0.02, train_map=True, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.diagonal = diagonal
+        self.std = std
+        self.train_map = train_map
+
+    def build(self, tokens_shape, positions_shape=None):
+        _, tokens, width = tokens_shape
+        check_heads(width, self.num_heads)
+        self.off_diagonal = self.add_weight(
+            shape=(self.num_heads, tokens, tokens),
+            initializer=keras.initializers.RandomNormal(stddev=self.std),
+            trainable=self.train_map,
+            name="off_diagonal",
+        )
+        self.value = projection(self, width, "value")
+        self.out = projection(self, width, "out")
+
+    def scores(self, positions=None):
+        """A (H, N, N): the trained values off the diagonal, the fixed one on it."""
+        eye = ops.eye(self.off_diagonal.shape[-1], dtype=self.compute_dtype)
+        return self.off_diagonal * (1.0 - eye) + self.diagonal * eye
+
+    def call(self, tokens, positions=None, return_map=False):
+        attention_map = softmax_rows(self.scores())  # (H,N,N)
+        output = self.out(mix(attention_map, self.value(tokens), self.num_heads))  # (B,N,E)
+        return (output, attention_map) if return_map else output
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "diagonal": self.diagonal,
+            "std": self.std,
+            "train_map": self.train_map,
+        }

@@ -1,0 +1,129 @@
+"""The Vision Transformer, one functional builder for all kinds of attention."""
+
+import keras
+
+from posvit_tf.layers import (
+    ClassToken,
+    EncoderBlock,
+    OffDiagonalAttention,
+    PatchEmbedding,
+    PositionalAttention,
+    PositionTable,
+    SelfAttention,
+)
+
+ATTENTIONS = {
+    "positional": PositionalAttention,
+    "content": SelfAttention,
+    "free": OffDiagonalAttention,
+    "uniform": lambda *args, **kwargs: OffDiagonalAttention(
+        *args, diagonal=0.0, std=0.0, train_map=False, **kwargs
+    ),
+}
+
+
+def vit(
+    image_shape: tuple[int, int, int],
+    num_classes: int,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    *,
+    attention: str,
+    positions: str,
+    position_std: float,
+    add_positions: bool,
+    patch_size: int,
+    depth: int,
+    heads: int,
+    width: int,
+    mlp_width: int,
+    pool: str,
+    dropout: float,
+    drop_path: float,
+    per_layer: bool = False,
+    norm_positions: bool = False,
+    dtype: str = "float32",
+) -> keras.Model:
+    """logits = W norm(pool(block_L(... block_1([t, E x] [+ P], P)))) + b.
+
+    Everything from uint8 pixels on is in the model, normalisation too, so that training, evaluation
+    and export share one preprocessing. The keyword arguments are the fields of `config.model`.
+
+    Args:
+        image_shape: (H, W, C) in pixels.
+        num_classes: K.
+        mean, std: a number a channel, in units of 0..255.
+        attention: positional, content (the vanilla ViT), free (off-diagonal matrix) or uniform (equal
+            frozen maps).
+        positions: learned, sincos or none.
+        position_std: standard deviation of a learned table's start.
+        add_positions: whether P is also added to the tokens.
+        patch_size: in pixels. depth: number of blocks L. heads, width, mlp_width: of a block.
+        pool: "token" (a class token is put first and read out) or "mean" (over the patches).
+        dropout: share of values dropped. drop_path: share of examples that skip a branch of the last
+            block, rising from 0 at the first.
+        dtype: a Keras precision: float32, mixed_bfloat16 or mixed_float16; logits are float32 always.
+
+    Returns:
+        A functional keras.Model: images uint8 (B, H, W, C) -> logits float32 (B, K).
+
+    Raises:
+        UserError: the patch does not divide the image, or the heads the width.
+    """
+    class_token = pool == "token"
+    images = keras.Input(image_shape, dtype="uint8", name="images")
+    x = keras.layers.Normalization(
+        mean=mean, variance=[s * s for s in std], dtype="float32", name="normalization"
+    )(images)
+    embedding = PatchEmbedding(width, patch_size, dtype=dtype, name="patches")
+    tokens = embedding(x)  # (B,N,E)
+    if class_token:
+        tokens = ClassToken(dtype=dtype, name="class_token")(tokens)  # (B,N+1,E)
+    p = None
+    if positions != "none":
+        p = PositionTable(
+            embedding.grid, positions, class_token, position_std, dtype=dtype, name="positions"
+        )(tokens)  # (N,E)
+        if add_positions:
+            tokens = keras.layers.Add(dtype=dtype, name="add_positions")([tokens, p])
+    if dropout:
+        tokens = keras.layers.Dropout(dropout, dtype=dtype, name="dropout")(tokens)
+    if p is not None and norm_positions:
+        p = keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name="norm_positions")(p)
+    for i in range(depth):
+        if per_layer:
+            p = PositionTable(embedding.grid, positions, class_token, position_std, dtype=dtype, name=f"positions_{i + 1}")(tokens)
+        block = EncoderBlock(
+            ATTENTIONS[attention](heads, dtype=dtype, name="attention"),
+            mlp_width,
+            dropout,
+            drop_path * i / max(depth - 1, 1),
+            dtype=dtype,
+            name=f"block_{i + 1}",
+        )
+        # The map is an output of the block so that `intermediates` can read it by name.
+        tokens, _ = block(tokens, p, return_map=True)
+    tokens = keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name="norm")(tokens)
+    if class_token:
+        pooled = tokens[:, 0]  # (B,E)
+    else:
+        pooled = keras.layers.GlobalAveragePooling1D(dtype=dtype, name="mean")(tokens)  # (B,E)
+    logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(pooled)  # (B,K)
+    return keras.Model(images, logits, name="vit")
+
+
+def intermediates(model: keras.Model) -> keras.Model:
+    """The same model with its inner values as outputs, by name; it shares the weights.
+
+    Args:
+        model: a model of `vit`.
+
+    Returns:
+        images -> {"patches": (B, N, E), "block_1": tokens after it (B, N, E), "block_1/map": its
+        attention map, (H, N, N) or (B, H, N, N), ..., "logits": (B, K)}.
+    """
+    outputs = {"patches": model.get_layer("patches").output, "logits": model.output}
+    for layer in model.layers:
+        if isinstance(layer, EncoderBlock):
+            outputs[layer.name], outputs[f"{layer.name}/map"] = layer.output
+    return keras.Model(model.input, outputs)

@@ -1,0 +1,153 @@
+"""Train a ViT on images, evaluate it, and leave a workdir that a person can read."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+from ml_collections import ConfigDict
+
+from posvit_tf.analysis import plots
+from posvit_tf.data import sources
+from posvit_tf.errors import UserError
+from posvit_tf.models.vit import vit
+from posvit_tf.training import checkpoint, logbook, loop
+from posvit_tf.training import strategy as strategies
+
+
+class Loaded(NamedTuple):
+    """A trained model (uint8 images (B,H,W,C) -> logits (B,K)), its K class names and its config."""
+
+    model: keras.Model
+    class_names: tuple[str, ...]
+    config: ConfigDict
+
+
+def build(config: ConfigDict, facts: dict) -> keras.Model:
+    """The ViT of `config.model` for images and classes as in `facts`, a `Source`'s."""
+    return vit(
+        tuple(facts["image_shape"]),
+        len(facts["class_names"]),
+        facts["mean"],
+        facts["std"],
+        dtype=config.precision,
+        **config.model,
+    )
+
+
+def load(workdir: Path) -> Loaded:
+    """Gives a run's model back, with the weights it reported: the best on the eval split.
+
+    Raises:
+        UserError: the folder holds no trained run.
+    """
+    try:
+        config = ConfigDict(json.loads((workdir / "config.json").read_text()))
+    except OSError as error:
+        raise UserError(
+            f"{workdir} is no workdir of a run ({error.strerror} for config.json): name another"
+        ) from error
+    weights, meta = checkpoint.load(workdir / "checkpoints" / "best.npz")
+    model = build(config, meta["facts"])
+    checkpoint.assign(checkpoint.named(model.weights, "weights"), weights, str(workdir))
+    return Loaded(model, tuple(meta["facts"]["class_names"]), config)
+
+
+def run(config: ConfigDict, workdir: Path) -> None:
+    """Trains `config` in `workdir`, or goes on where it stopped; writes result.json and plots/.
+
+    Raises:
+        UserError: bad data or settings, a loss that is not finite, out of memory.
+    """
+    strategy = strategies.make(config)
+    keras.utils.set_random_seed(config.seed)
+    source = sources.load(config.data)
+    with strategy.scope():
+        model = build(config, source.facts)
+    weights = checkpoint.named(model.weights, "weights")
+    if config.init_from:
+        start = Path(config.init_from)
+        file = start / "checkpoints" / "best.npz" if start.is_dir() else start
+        checkpoint.assign(weights, checkpoint.load(file)[0], str(file))
+        print(f"weights from {file}")
+    plan = loop.plan(config, len(source.train.labels))
+    describe(config, strategy, source, model, plan)
+
+    evaluate = loop.Evaluator(config, strategy, model)
+    try:
+        log = loop.train(config, workdir, strategy, source, model, evaluate)
+        digest = hashlib.sha256()
+        for value in checkpoint.values(weights).values():
+            digest.update(value.tobytes())
+        best, record = checkpoint.load(workdir / "checkpoints" / "best.npz")
+        checkpoint.assign(weights, best, str(workdir))
+        test = evaluate(source.test)
+    except tf.errors.ResourceExhaustedError as error:
+        raise UserError(
+            f"out of memory with data.batch_size={config.data.batch_size} and "
+            f"data.eval_batch_size={config.data.eval_batch_size}: halve them; "
+            "train.accumulate=2 then trains alike"
+        ) from error
+
+    seconds = log.lines[-1]["seconds"] if log.lines else 0.0
+    epoch = plan.epoch(plan.updates)
+    log.write(step=plan.updates, epoch=epoch, split="test", **test, seconds=seconds)
+    figures = plots.write_all(model, log.lines, workdir / "plots")
+    result = {
+        "task": config.task,
+        "config": config.name,
+        "seed": config.seed,
+        "steps": plan.updates,
+        "epochs": plan.updates / plan.per_epoch,
+        "parameters": model.count_params(),
+        "replicas": strategy.num_replicas_in_sync,
+        "weights_sha256": digest.hexdigest(),
+        "eval": record["eval"],
+        "test": test,
+        "seconds": seconds,
+        "captions": {path.name: caption for path, caption in figures},
+    }
+    logbook.write_json(workdir / "result.json", result)
+    tell(result, workdir)
+
+
+def describe(
+    config: ConfigDict,
+    strategy: tf.distribute.Strategy,
+    source: sources.Source,
+    model: keras.Model,
+    plan: loop.Plan,
+) -> None:
+    """Prints what is about to run, with the lengths derived from the config."""
+    replicas = strategy.num_replicas_in_sync
+    batch = config.data.batch_size
+    height, width, channels = source.train.images.shape[1:]
+    sizes = {
+        role: len(split.labels) if split else 0
+        for role, split in (("train", source.train), ("eval", source.eval), ("test", source.test))
+    }
+    device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    print(
+        f"data: {source.name}, {height}x{width}x{channels}, {len(source.class_names)} classes, "
+        f"{sizes['train']} train / {sizes['eval']} eval / {sizes['test']} test\n"
+        f"model: {config.model.attention} attention, {model.count_params():,} parameters, "
+        f"{model.get_layer('block_1').output[0].shape[1]} tokens, {config.precision}\n"
+        f"training: {plan.updates} updates ({plan.per_epoch} an epoch, {plan.warmup} of warm-up), "
+        f"batch {batch} = {replicas} {device} x {batch // replicas}"
+        + (f" x {config.train.accumulate} micro-batches" if config.train.accumulate > 1 else ""),
+        flush=True,
+    )
+
+
+def tell(result: dict, workdir: Path) -> None:
+    """Prints what a finished run found and where it is."""
+    test = result["test"]
+    print(
+        f"test accuracy {test['accuracy']:.4f} (loss {test['loss']:.4f}) over {test['examples']} images"
+        + (f", weights of epoch {result['eval']['epoch']}, the best on the eval split" if result["eval"] else "")
+    )
+    for name, caption in result["captions"].items():
+        print(f"{workdir / 'plots' / name}: {caption}")
+    print(f"{workdir / 'result.json'}")

@@ -1,0 +1,118 @@
+"""Everything a run needs to go on, in one file that is either whole or not there.
+
+A checkpoint is an .npz of every variable (seed states too) with a JSON record beside them. It is written
+to a temporary file, flushed to the disk and renamed, so that a kill or a full disk leaves the one before.
+"""
+
+import json
+import os
+import re
+import sys
+import zipfile
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from posvit_tf.errors import UserError
+
+META = "meta"
+
+
+def named(variables: list[keras.Variable], prefix: str) -> dict[str, keras.Variable]:
+    """prefix/index/path -> variable; automatic numbers (dense_18) differ within a process and go."""
+    return {
+        f"{prefix}/{i:04d}/{re.sub(r'_[0-9]+(?=/|$)', '', v.path)}": v
+        for i, v in enumerate(variables)
+    }
+
+
+def values(variables: dict[str, keras.Variable]) -> dict[str, np.ndarray]:
+    """The variables' values on the host."""
+    return {name: v.value.numpy() for name, v in variables.items()}
+
+
+def save(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
+    """Writes the file as a whole or not at all.
+
+    Raises:
+        UserError: a value is not finite, or the file cannot be written.
+    """
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise UserError(
+                f"{name} is not finite at update {meta['update']}, so {path} was not written: "
+                "lower optimizer.learning_rate or set optimizer.clip_norm=1.0"
+            )
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "wb") as file:
+            np.savez(file, **{META: np.array(json.dumps(meta))}, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise UserError(
+            f"cannot write {path}: {error.strerror}; the checkpoint before it is kept: "
+            "make room or choose another --workdir"
+        ) from error
+
+
+def load(path: Path) -> tuple[dict[str, np.ndarray], dict]:
+    """The arrays and the record of a file of `save`.
+
+    Raises:
+        UserError: the file is missing, truncated or no checkpoint.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        return arrays, json.loads(str(arrays.pop(META)))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} is not a whole checkpoint ({error}): choose another") from error
+
+
+def latest(folder: Path) -> tuple[dict[str, np.ndarray], dict] | None:
+    """The newest readable update_*.npz of a folder; a warning names each that is not."""
+    for path in sorted(folder.glob("update_*.npz"), reverse=True):
+        try:
+            return load(path)
+        except UserError as error:
+            print(f"warning: {error} before it is used", file=sys.stderr)
+    return None
+
+
+def keep_newest(folder: Path, keep: int) -> None:
+    """Deletes all but the newest `keep` of a folder's update_*.npz."""
+    for path in sorted(folder.glob("update_*.npz"))[:-keep]:
+        path.unlink()
+
+
+def assign(variables: dict[str, keras.Variable], arrays: dict[str, np.ndarray], source: str) -> None:
+    """Sets every variable from the arrays; both must hold the same names, shapes and types.
+
+    Raises:
+        UserError: naming the first difference.
+    """
+    missing = [name for name in variables if name not in arrays]
+    extra = [name for name in arrays if name not in variables]
+    for names, what in ((missing, "lacks"), (extra, "holds unknown")):
+        if names:
+            raise UserError(
+                f"{source} {what} {names[0]} (and {len(names) - 1} more): it is of another model; "
+                "use the config it was trained with"
+            )
+    for name, variable in variables.items():
+        array = arrays[name]
+        if array.shape != tuple(variable.shape) or array.dtype != variable.dtype:
+            raise UserError(
+                f"{source}: {name} is {array.dtype} {array.shape}, but this model wants "
+                f"{variable.dtype} {tuple(variable.shape)}: use the config it was trained with"
+            )
+    for name, variable in variables.items():
+        variable.assign(arrays[name])

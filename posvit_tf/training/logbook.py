@@ -1,0 +1,190 @@
+"""What a run writes for people and programs: its workdir, metrics, progress and result."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from ml_collections import ConfigDict
+
+from posvit_tf.errors import UserError
+
+VERSIONS = ("posvit_tf", "tensorflow", "keras", "numpy", "tensorflow-datasets")
+NARRATE_SECONDS = 30.0  # between progress lines where they cannot overwrite each other
+
+
+def prepare(workdir: Path, config: ConfigDict) -> dict | None:
+    """Makes the workdir this config's own, with config.json and command.txt.
+
+    Args:
+        workdir: a new folder, an empty one, or one of a run of the same config.
+        config: of the run.
+
+    Returns:
+        The result where the run is finished, else None.
+
+    Raises:
+        UserError: the folder holds another config or cannot be written.
+    """
+    recorded = workdir / "config.json"
+    wanted = json.loads(config.to_json_best_effort())
+    try:
+        if recorded.exists():
+            check_same(json.loads(recorded.read_text()), wanted, workdir)
+            result = workdir / "result.json"
+            if result.exists():
+                return json.loads(result.read_text())
+        workdir.mkdir(parents=True, exist_ok=True)
+        with open(workdir / "command.txt", "a") as file:
+            file.write(command())
+        write_json(recorded, wanted)
+    except OSError as error:
+        raise UserError(
+            f"workdir {workdir} cannot be written ({error.strerror}): choose another --workdir"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{recorded if error.doc != '' else workdir} is not readable JSON: choose another --workdir"
+        ) from error
+    return None
+
+
+def check_same(recorded: dict, wanted: dict, workdir: Path) -> None:
+    """Raises UserError naming the fields in which two configs differ."""
+    old, new = flat(recorded), flat(wanted)
+    differing = [
+        f"{field} {old.get(field)!r} there, {new.get(field)!r} here"
+        for field in sorted(old.keys() | new.keys())
+        if old.get(field) != new.get(field)
+    ]
+    if differing:
+        raise UserError(
+            f"workdir {workdir} holds a run of another config ({'; '.join(differing[:4])}"
+            f"{'; ...' if len(differing) > 4 else ''}): choose another --workdir, "
+            "or start from its weights with --config.init_from"
+        )
+
+
+def flat(config: dict, prefix: str = "") -> dict:
+    """{"train": {"epochs": 3}} -> {"train.epochs": 3}."""
+    fields = {}
+    for key, value in config.items():
+        inner = flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+        fields.update(inner)
+    return fields
+
+
+def command() -> str:
+    """The command line, versions and git commit of this process, as text."""
+    commit = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    versions = " ".join(f"{name}={importlib.metadata.version(name)}" for name in VERSIONS)
+    return (
+        f"{time.strftime('%Y-%m-%d %H:%M:%S')}\n{shlex.join(['python', *sys.argv])}\n"
+        f"python={platform.python_version()} {versions}\ncommit={commit or 'none'}\n\n"
+    )
+
+
+def write_json(path: Path, content: dict) -> None:
+    """Writes the file as a whole or not at all."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(json.dumps(content, indent=2) + "\n")
+    os.replace(temporary, path)
+
+
+class Logbook:
+    """metrics.jsonl and the TensorBoard files made from it.
+
+    Args:
+        workdir: of the run.
+        update: updates already done; later lines, of a run that was cut off, are dropped, so that
+            steps only grow.
+    """
+
+    def __init__(self, workdir: Path, update: int):
+        # Not at the top of the file: preparing a workdir should not wait for TensorFlow.
+        import tensorflow as tf
+
+        self.summary = tf.summary
+        path = workdir / "metrics.jsonl"
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        # A kill can cut the last line short.
+        whole = [json.loads(line) for line in lines if line.endswith("\n")]
+        self.lines = [line for line in whole if line["step"] <= update]
+        temporary = path.with_name(".metrics.jsonl.tmp")
+        temporary.write_text("".join(json.dumps(line) + "\n" for line in self.lines))
+        os.replace(temporary, path)
+        self.file = open(path, "a")
+        shutil.rmtree(workdir / "tensorboard", ignore_errors=True)
+        self.writer = tf.summary.create_file_writer(str(workdir / "tensorboard"))
+        for line in self.lines:
+            self._board(line)
+
+    def write(self, **line) -> None:
+        """Adds one line: step, epoch, split, loss, accuracy, examples, seconds, ..."""
+        self.lines.append(line)
+        self.file.write(json.dumps(line) + "\n")
+        self.file.flush()
+        self._board(line)
+
+    def _board(self, line: dict) -> None:
+        with self.writer.as_default(step=line["step"]):
+            for name, value in line.items():
+                if name not in ("step", "split"):
+                    self.summary.scalar(f"{line['split']}/{name}", value)
+        self.writer.flush()
+
+
+class Progress:
+    """One line that says how far the run is; in a terminal it overwrites itself."""
+
+    def __init__(self, updates: int):
+        self.updates = updates
+        self.terminal = sys.stdout.isatty()
+        self.told = time.monotonic()
+        self.start = None
+
+    def show(self, update: int, epoch: int, loss: float, accuracy: float, images: int) -> float:
+        """Prints the line and returns the images a second since the first call.
+
+        Args:
+            update: updates done. epoch: counted from 1. loss, accuracy: of the last interval.
+            images: images an update.
+        """
+        now = time.monotonic()
+        if self.start is None:  # the first interval holds the tracing and is not the run's pace
+            self.start, self.first_update = now, update
+        pace = (update - self.first_update) / max(now - self.start, 1e-9)  # updates a second
+        if self.terminal or now - self.told >= NARRATE_SECONDS:
+            self.told = now
+            left = (self.updates - update) / pace if pace else None
+            line = (
+                f"update {update}/{self.updates}  epoch {epoch}  loss {loss:.4f}  "
+                f"accuracy {accuracy:.4f}  {pace * images:.0f} images/s  ETA {duration(left)}"
+            )
+            print(f"\r{line:<100}" if self.terminal else line, end="" if self.terminal else "\n")
+            sys.stdout.flush()
+        return pace * images
+
+    def say(self, text: str) -> None:
+        """Prints a line that stays."""
+        print(f"\r{text:<100}" if self.terminal else text, flush=True)
+
+
+def duration(seconds: float | None) -> str:
+    """3725 -> 1:02:05; None -> ?"""
+    if seconds is None:
+        return "?"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,0 +1,284 @@
+"""The training loop: one for every strategy, read from top to bottom."""
+
+import contextlib
+import hashlib
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+from ml_collections import ConfigDict
+
+from posvit_tf.data import images
+from posvit_tf.data.sources import Source, Split
+from posvit_tf.errors import UserError
+from posvit_tf.training import checkpoint, optim
+from posvit_tf.training.logbook import Logbook, Progress
+from posvit_tf.training.step import make_forward, make_update
+
+LOG_EVERY = 50  # updates; the host waits for the device only then
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Lengths of a run in updates, derived from the config at use."""
+
+    per_epoch: int
+    updates: int
+    warmup: int
+
+    def epoch(self, update: int) -> int:
+        """The epoch, counted from 1, of the last of `update` updates."""
+        return max(update - 1, 0) // self.per_epoch + 1
+
+
+def plan(config: ConfigDict, n: int) -> Plan:
+    """The run's lengths for a training set of n images; `train.steps` wins over `train.epochs`.
+
+    Raises:
+        UserError: the training set does not fill an update.
+    """
+    steps, epochs = config.train.steps, config.train.epochs
+    per_epoch = images.updates_per_epoch(n, config.data.batch_size, config.train.accumulate)
+    updates = steps if steps is not None else epochs * per_epoch
+    return Plan(per_epoch, updates, optim.warmup_updates(config.optimizer, updates, per_epoch))
+
+
+def distribute(strategy: tf.distribute.Strategy, make_dataset, split: Split, **options):
+    """The dataset of every replica's share, from `images.train_dataset` or `images.eval_dataset`."""
+
+    def worker_dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
+        local = context.num_replicas_in_sync // context.num_input_pipelines
+        first = context.input_pipeline_id * local
+        return make_dataset(
+            split,
+            own=range(first, first + local),
+            replicas=context.num_replicas_in_sync,
+            **options,
+        )
+
+    return strategy.distribute_datasets_from_function(worker_dataset)
+
+
+def fingerprint(split: Split) -> str:
+    """SHA-256 of images and labels: a run is not resumed on other data."""
+    digest = hashlib.sha256(np.ascontiguousarray(split.images))
+    digest.update(np.ascontiguousarray(split.labels))
+    return digest.hexdigest()
+
+
+class Evaluator:
+    """Loss and accuracy over every example of a split, each counted once, on any number of replicas."""
+
+    def __init__(self, config: ConfigDict, strategy: tf.distribute.Strategy, model: keras.Model):
+        self.strategy = strategy
+        self.batch_size = config.data.eval_batch_size
+        self.forward = make_forward(config, strategy, model)
+
+    def logits(self, split: Split) -> np.ndarray:
+        """float32 (n, K), in the order of the split."""
+        dataset = distribute(
+            self.strategy, images.eval_dataset, split, batch_size=self.batch_size
+        )
+        batches = [self.forward(batch) for batch in dataset]
+        return np.concatenate([b.numpy() for b in batches])[: len(split.labels)]
+
+    def __call__(self, split: Split) -> dict:
+        """{loss: mean cross-entropy without smoothing, in nats, accuracy, examples}."""
+        logits = self.logits(split)
+        losses = keras.losses.sparse_categorical_crossentropy(
+            split.labels, logits, from_logits=True
+        ).numpy()
+        correct = logits.argmax(axis=1) == split.labels
+        return {
+            "loss": float(losses.mean(dtype="float64")),
+            "accuracy": float(correct.mean()),
+            "examples": len(split.labels),
+        }
+
+
+@contextlib.contextmanager
+def averaged(
+    strategy: tf.distribute.Strategy, model: keras.Model, optimizer: keras.optimizers.Optimizer
+) -> Iterator[None]:
+    """Inside, the model holds the moving averages of its weights, where the optimizer keeps any."""
+    keeper = getattr(optimizer, "inner_optimizer", optimizer)  # within a LossScaleOptimizer
+    if not keeper.use_ema or not keeper.iterations.value.numpy():
+        yield
+        return
+    weights = model.trainable_variables
+    kept = [v.value.numpy() for v in weights]
+    with strategy.scope():
+        keeper.finalize_variable_values(weights)
+    yield
+    for variable, value in zip(weights, kept, strict=True):
+        variable.assign(value)
+
+
+class Interrupt:
+    """Ctrl-C sets `asked`, once; the second one ends the process at once."""
+
+    asked = False
+
+    def __enter__(self):
+        self.previous = signal.signal(signal.SIGINT, self.handle)
+        return self
+
+    def __exit__(self, *_):
+        signal.signal(signal.SIGINT, self.previous)
+
+    def handle(self, *_):
+        if self.asked:
+            os._exit(130)
+        self.asked = True
+        print("\ninterrupted: saving after this update; Ctrl-C again exits at once", flush=True)
+
+
+def train(
+    config: ConfigDict,
+    workdir: Path,
+    strategy: tf.distribute.Strategy,
+    source: Source,
+    model: keras.Model,
+    evaluate: Evaluator,
+) -> Logbook:
+    """Trains the model to the end of its plan, from the last checkpoint of the workdir if there is one.
+
+    On return the model holds the last weights, and checkpoints/best.npz the ones to report: the best on
+    the eval split, or the last without one; with a moving average on, the averaged ones.
+
+    Raises:
+        UserError: a loss that is not finite, data or model other than the checkpoint's, out of memory.
+        SystemExit: 130 after Ctrl-C, with the run saved.
+    """
+    # ---------------------------------------------------------------- what the run is
+    run = plan(config, len(source.train.labels))
+    learning_rate = optim.schedule(config.optimizer, run.updates, run.warmup)
+    with strategy.scope():
+        optimizer = optim.make(config.optimizer, config.precision, model, learning_rate)
+    update_weights = make_update(config, strategy, model, optimizer)
+    variables = {
+        **checkpoint.named(model.variables, "model"),
+        **checkpoint.named(optimizer.variables, "optimizer"),
+    }
+    folder = workdir / "checkpoints"
+    record = {
+        "seed": config.seed,
+        "batch_size": config.data.batch_size,
+        "accumulate": config.train.accumulate,
+        "data": fingerprint(source.train),
+        "facts": source.facts,
+    }
+
+    # ---------------------------------------------------------------- where it stands
+    done, best, seconds_before, figures = 0, None, 0.0, []
+    restored = checkpoint.latest(folder)
+    if restored is not None:
+        arrays, meta = restored
+        if meta["data"] != record["data"]:
+            raise UserError(
+                f"{workdir} was trained on other images than data.data_dir holds now: "
+                "bring the old data back or choose another --workdir"
+            )
+        done, best, seconds_before = meta["update"], meta["best"], meta["seconds"]
+        figures = list(arrays.pop("figures"))
+        checkpoint.assign(variables, arrays, f"the checkpoint in {folder}")
+        print(f"resumed at update {done} of {run.updates}")
+    log = Logbook(workdir, done)
+    progress = Progress(run.updates)
+    started = time.monotonic()
+
+    def seconds() -> float:
+        return seconds_before + time.monotonic() - started
+
+    def save() -> None:
+        arrays = {**checkpoint.values(variables), "figures": np.array(figures, "float32")}
+        meta = {**record, "update": done, "best": best, "seconds": seconds()}
+        checkpoint.save(folder / f"update_{done:09d}.npz", arrays, meta)
+        checkpoint.keep_newest(folder, config.checkpoint.keep)
+
+    def save_best(figure: dict | None) -> None:
+        weights = checkpoint.values(checkpoint.named(model.weights, "weights"))
+        checkpoint.save(folder / "best.npz", weights, {**record, "update": done, "eval": figure})
+
+    # ---------------------------------------------------------------- the updates
+    dataset = distribute(
+        strategy,
+        images.train_dataset,
+        source.train,
+        batch_size=config.data.batch_size,
+        accumulate=config.train.accumulate,
+        seed=config.seed,
+        crop_padding=config.data.crop_padding,
+        flip=config.data.flip,
+        start_update=done,
+    )
+    with Interrupt() as interrupt:
+        batches = iter(dataset)
+        while done < run.updates:
+            figures.append(update_weights(*next(batches), tf.constant(done, tf.int64)))
+            done += 1
+            last = done == run.updates
+            epoch_ends = done % run.per_epoch == 0
+            epoch = run.epoch(done)
+
+            if done % LOG_EVERY == 0 or epoch_ends or last:
+                figures = np.array(figures)  # (updates since the last line, 2): waits for the device
+                bad = np.flatnonzero(~np.isfinite(figures[:, 0]))
+                if len(bad):
+                    raise UserError(
+                        f"the loss is not finite at update {done - len(figures) + bad[0] + 1}; the "
+                        f"checkpoint before it is kept in {folder}: lower optimizer.learning_rate "
+                        "or set optimizer.clip_norm=1.0"
+                    )
+                loss, accuracy = (float(f) for f in figures.mean(axis=0, dtype="float64"))
+                examples = config.data.batch_size * config.train.accumulate
+                pace = progress.show(done, epoch, loss, accuracy, examples)
+                log.write(
+                    step=done,
+                    epoch=epoch,
+                    split="train",
+                    loss=loss,
+                    accuracy=accuracy,
+                    examples=len(figures) * examples,
+                    seconds=seconds(),
+                    learning_rate=float(learning_rate(done - 1)),
+                    images_per_second=pace,
+                )
+                figures = []
+
+            if source.eval is not None and (
+                last or (epoch_ends and epoch % config.eval.every_epochs == 0)
+            ):
+                with averaged(strategy, model, optimizer):
+                    figure = evaluate(source.eval)
+                    log.write(step=done, epoch=epoch, split="eval", **figure, seconds=seconds())
+                    progress.say(
+                        f"epoch {epoch}: eval loss {figure['loss']:.4f}, "
+                        f"accuracy {figure['accuracy']:.4f} over {figure['examples']} images"
+                    )
+                    if best is None or figure["accuracy"] > best["accuracy"]:
+                        best = {**figure, "step": done, "epoch": epoch}
+                        save_best(best)
+
+            if last or interrupt.asked or (
+                epoch_ends and epoch % config.checkpoint.every_epochs == 0
+            ):
+                save()
+            if interrupt.asked and not last:
+                again = [a for a in sys.argv if not a.startswith("--workdir")]
+                again = shlex.join(["python", *again, f"--workdir={workdir}"])
+                progress.say(f"saved at update {done} of {run.updates}; go on with: {again}")
+                raise SystemExit(130)
+
+    if best is None:
+        with averaged(strategy, model, optimizer):
+            save_best(None)
+    return log

@@ -1,0 +1,114 @@
+"""One update of the weights, and one forward pass, on any number of replicas."""
+
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+from ml_collections import ConfigDict
+
+from posvit_tf.training import optim
+
+
+def seed_states(model: keras.Model) -> list[keras.Variable]:
+    """The states of the model's random layers, in the order of its layers."""
+    return [v for v in model.non_trainable_variables if v.name == "seed_generator_state"]
+
+
+def make_update(
+    config: ConfigDict,
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+) -> Callable:
+    """g = sum(grad l) / n over the n examples of k micro-batches on all replicas, clipped, applied.
+
+    Gradients are summed over replicas once an update and clipped as a sum; step count, schedule, decay
+    and moving average move once an update.
+
+    Returns:
+        update(images, labels, number) -> float32 [mean loss, accuracy] of the update's n examples, as
+        a tensor that nobody has waited for. images (k, b, H, W, C) uint8 and labels (k, b) are one
+        replica's; number is the update's, counted from 0.
+    """
+    replicas = strategy.num_replicas_in_sync
+    micro_batches = config.train.accumulate
+    examples = config.data.batch_size * micro_batches
+    clip_norm = config.optimizer.clip_norm
+    coupled_l2 = 0.0 if config.optimizer.name == "adamw" else config.optimizer.weight_decay
+    decayed = {id(v) for v in optim.decayed(model)}
+    weights = model.trainable_variables
+    seeds = seed_states(model)
+
+    # XLA cannot hold the all-reduce: on several replicas it compiles what stands before it.
+    def forward_backward(images, labels):
+        targets = tf.one_hot(labels, model.output_shape[-1])  # (b,K)
+        with tf.GradientTape() as tape:
+            logits = model(images, training=True)  # (b,K)
+            losses = keras.losses.categorical_crossentropy(
+                targets, logits, from_logits=True, label_smoothing=config.train.label_smoothing
+            )  # (b,)
+            loss = tf.reduce_sum(losses) / examples
+            scaled = optimizer.scale_loss(loss)
+        gradients = tape.gradient(scaled, [v.value for v in weights])
+        correct = tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels  # (b,)
+        accuracy = tf.reduce_sum(tf.cast(correct, tf.float32)) / examples
+        return gradients, tf.stack([loss, accuracy])
+
+    def replica_update(images, labels, number):
+        context = tf.distribute.get_replica_context()
+        gradients, figures = None, tf.zeros(2)
+        # Unrolled: nothing that synchronises may stand in a loop of the graph.
+        for micro in range(micro_batches):
+            draw = (number * micro_batches + micro) * replicas + tf.cast(
+                context.replica_id_in_sync_group, tf.int64
+            )
+            for layer, state in enumerate(seeds):
+                state.assign(tf.stack([config.seed * len(seeds) + layer, draw]))
+            part, part_figures = forward_backward(images[micro], labels[micro])
+            gradients = part if gradients is None else [a + b for a, b in zip(gradients, part)]
+            figures += part_figures
+        *gradients, figures = context.all_reduce(
+            tf.distribute.ReduceOp.SUM, [*gradients, figures]
+        )
+        scale = optimizer.scale_loss(1.0)
+        if clip_norm:
+            gradients, _ = tf.clip_by_global_norm(gradients, clip_norm * scale)
+        if coupled_l2:
+            gradients = [
+                g + coupled_l2 * scale * v.value if id(v) in decayed else g
+                for g, v in zip(gradients, weights)
+            ]
+        optimizer.apply(gradients, weights)
+        return figures
+
+    if config.train.jit_compile and replicas == 1:
+        replica_update = tf.function(replica_update, jit_compile=True)
+    elif config.train.jit_compile:
+        forward_backward = tf.function(forward_backward, jit_compile=True)
+
+    @tf.function
+    def update(images, labels, number):
+        figures = strategy.run(replica_update, (images, labels, number))
+        return strategy.experimental_local_results(figures)[0]
+
+    return update
+
+
+def make_forward(
+    config: ConfigDict, strategy: tf.distribute.Strategy, model: keras.Model
+) -> Callable:
+    """forward(images) -> logits of all local replicas, in their order, dropout off.
+
+    images (b, H, W, C) uint8 are one replica's; the logits are (replicas*b, K) float32.
+    """
+
+    @tf.function(jit_compile=config.train.jit_compile)
+    def replica_forward(images):
+        return model(images, training=False)
+
+    @tf.function
+    def forward(images):
+        logits = strategy.run(replica_forward, (images,))
+        return tf.concat(strategy.experimental_local_results(logits), axis=0)  # (R*b,K)
+
+    return forward

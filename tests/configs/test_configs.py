@@ -1,0 +1,37 @@
+import pytest
+
+from posvit_tf import config
+
+
+def fields(section, prefix=""):
+    for key, value in section.items():
+        if hasattr(value, "items"):
+            yield from fields(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+@pytest.mark.parametrize("name", config.paths())
+def test_config_loads_and_says_what_it_is(name):
+    loaded = config.load(name)
+    text = config.paths()[name].read_text()
+    assert config.summaries()[name].endswith(".")
+    assert f"python main.py --config={name}\n" in text or f"--config={name} " in text
+    assert "Cost:" in text and "Expect:" in text
+    numbers = {field for field, value in fields(loaded) if type(value) in (int, float)}
+    assert numbers <= config.RANGES.keys()
+
+
+def test_digits_has_the_fields_of_cifar10_but_reads_no_folder():
+    digits, cifar10 = (dict(fields(config.load(name))) for name in ("digits", "cifar10"))
+    assert cifar10.keys() - digits.keys() == {"data.data_dir"}
+    assert digits.keys() <= cifar10.keys()
+
+
+def test_cifar100_and_svhn_differ_from_cifar10_in_the_data_alone():
+    arg = ":size=nano,attention=free"
+    cifar10 = dict(fields(config.load(f"cifar10{arg}")))
+    cifar100 = dict(fields(config.load(f"cifar100{arg}")))
+    svhn = dict(fields(config.load(f"svhn{arg}")))
+    assert cifar100 == cifar10 | {"data.name": "cifar100"}
+    assert svhn == cifar10 | {"data.name": "svhn_cropped", "data.flip": False}
