@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from posvit_tf.analysis import plots
-from posvit_tf.layers import EncoderBlock, PositionalAttention, SelfAttention
+from posvit_tf.layers import PositionalAttention, SelfAttention
 from posvit_tf.models.vit import intermediates
 
 
@@ -34,14 +34,37 @@ def write_all(
     folder.mkdir(parents=True, exist_ok=True)
     written = []
 
-    def write(plot, *args):
+    def write(plot, *args, **kwargs):
         path = folder / f"{plot.__name__}.png"
-        written.append((path, plot(*args, path)))
+        written.append((path, plot(*args, path=path, **kwargs)))
 
-    names = {layer.name for layer in model.layers}
-    blocks = [layer for layer in model.layers if isinstance(layer, EncoderBlock)]
-    grid = model.get_layer("patches").grid
-    first = int("class_token" in names)  # the first patch's row
-    attention = blocks[0].attention
-    # (the body continues below)
+    layers = {layer.name: layer for layer in model.layers}
+    grid = layers["patches"].grid
+    first = int("class_token" in layers)  # the row of the first patch
+    write(plots.learning_curves, lines)
+    if grid == (1, 1):  # one patch: nothing to map
+        return written
+    if "positions" in layers:
+        table = float32(layers["positions"].table)  # (N,E)
+        write(plots.similarity_map, table[first:], grid)
+
+    attention = layers["block_1"].attention
+    content = isinstance(attention, SelfAttention)
+    if content and images is None:
+        return written
+    # Maps that no image changes are read off a black one.
+    black = np.zeros((1, *model.input.shape[1:]), "uint8")
+    inner = intermediates(model)(images if content else black)
+    maps = [float32(value) for name, value in inner.items() if name.endswith("/map")]
+    if content:
+        maps = [a.mean(axis=0) for a in maps]  # (H,N,N)
+        note = f"These maps differ by image: the mean over {len(images)} images is shown."
+    else:
+        note = "These maps are the same for every image."
+    maps = [a[:, first:, first:] for a in maps]
+    if not content:
+        positional = isinstance(attention, PositionalAttention)
+        formula = "<W_Q p_i, W_K p_j> / sqrt(head width)" if positional else "the matrix A_ij"
+        write(plots.score_map, maps, formula, grid)
+    write(plots.attention_maps, maps, grid, note=note)
     return written

@@ -1,7 +1,7 @@
-"""Arrays in, one PNG file each, with a caption that says what is seen: learning curves, maps over the grid.
+"""Arrays in, one PNG file each, under it a caption that says what is seen, and what is not.
 
-A grid is (rows, cols) of patches, counted row by row; the class token is left out by the caller. Every
-function returns the caption that it wrote below the picture.
+A grid is (rows, cols) of patches, counted row by row; the class token is left out by the caller.
+Every picture's function returns the caption that it wrote.
 """
 
 import textwrap
@@ -10,6 +10,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from posvit_tf.analysis import similarity
 
@@ -25,10 +26,10 @@ def page(width: float, height: float, title: str, caption: str):
         width, height: of that room, in inches.
 
     Returns:
-        The figure, and add_axes(x, y, w, h), which puts axes into the room, in inches from its lower left.
+        The figure, and add_axes(x, y, w, h), in inches from the room's lower left.
     """
     lines = textwrap.wrap(caption, int(14 * width))
-    foot = 0.25 + 0.17 * len(lines)
+    foot = 0.15 + 0.17 * len(lines)
     total = foot + height + 0.45
     figure = Figure((width, total), dpi=130)
     figure.text(0.15 / width, 0.1 / total, "\n".join(lines), size=9, va="bottom", linespacing=1.25)
@@ -44,12 +45,12 @@ def learning_curves(lines: list[dict], path: Path) -> str:
     """Loss and accuracy by epoch: training thin, evaluation strong, the test a point.
 
     Args:
-        lines: of metrics.jsonl: step, epoch (from 1), split (train, eval or test), loss, accuracy and
-            examples each; any split may be missing.
+        lines: of metrics.jsonl, each with step, epoch (from 1), split (train, eval or test), loss,
+            accuracy and examples; any split may be missing.
         path: of the PNG.
     """
-    # An epoch's last line has the most steps an epoch, so lines inside an epoch get their fraction.
-    per_epoch = max((l["step"] / l["epoch"] for l in lines if l["epoch"]), default=0) or 1
+    # Most steps an epoch: a line at an epoch's end. Lines inside an epoch get their fraction.
+    per_epoch = max(line["step"] / max(line["epoch"], 1) for line in lines) or 1
     last = {line["split"]: line for line in lines}
     found = [
         f"{split} accuracy {last[split]['accuracy']:.1%}, loss {last[split]['loss']:.3f}"
@@ -59,8 +60,8 @@ def learning_curves(lines: list[dict], path: Path) -> str:
     ]
     caption = (
         f"After {max(line['step'] for line in lines):,} updates: {'; '.join(found)}. Training is "
-        "measured while the weights change, with whatever augmentation, dropout and label smoothing "
-        "were set, so it may look worse than evaluation."
+        "measured while the weights change, under any augmentation, dropout and label smoothing: "
+        "it may look worse than evaluation."
     )
     figure, add_axes = page(9.6, 3.6, "Learning curves", caption)
     for x, name in ((0.75, "loss"), (5.5, "accuracy")):
@@ -78,6 +79,7 @@ def learning_curves(lines: list[dict], path: Path) -> str:
                 label=f"{split} {own[-1][name]:.3f}",
             )
         axes.set_xlim(left=0)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("epoch")
         axes.set_ylabel(name)
         axes.grid(alpha=0.3)
@@ -108,20 +110,21 @@ def draw_tiles(
     """
     rows, cols, h, w = tiles.shape
     framed = np.pad(tiles, ((0, 0), (0, 0), (0, 1), (0, 1)), constant_values=np.nan)
-    image = framed.transpose(0, 2, 1, 3).reshape(rows * (h + 1), cols * (w + 1))  # (R*(h+1),C*(w+1))
-    image = image[:-1, :-1]
+    framed = framed.transpose(0, 2, 1, 3)  # (R,h+1,C,w+1)
+    image = framed.reshape(rows * (h + 1), cols * (w + 1))[:-1, :-1]
     scale = 7.0 / max(image.shape)
     height, width = (scale * side for side in image.shape)
-    room = max(width, 4.5) + 2.2
-    figure, add_axes = page(room, height + 0.6, title, caption)
-    left = 0.75 + (room - 2.2 - width) / 2
-    axes = add_axes(left, 0.55, width, height)
+    # A strip of tiles still gets room for its title and its colour bar.
+    tall, wide = max(height, 2.0), max(width, 4.5)
+    figure, add_axes = page(wide + 2.2, tall + 0.55, title, caption)
+    left, bottom = 0.75 + (wide - width) / 2, 0.5 + (tall - height) / 2
+    axes = add_axes(left, bottom, width, height)
     shown = axes.imshow(
         image, cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="nearest", aspect="auto"
     )
     y = dots[..., 0] + np.arange(rows)[:, None] * (h + 1)
     x = dots[..., 1] + np.arange(cols) * (w + 1)
-    axes.scatter(x, y, s=(72 * scale * 0.3) ** 2, color="black", linewidths=0)
+    axes.scatter(x, y, s=max(72 * scale * 0.3, 1.2) ** 2, color="black", linewidths=0)
     for axis, count, side, name in (
         (axes.yaxis, rows, h, axis_names[0]),
         (axes.xaxis, cols, w, axis_names[1]),
@@ -130,7 +133,7 @@ def draw_tiles(
         axis.set_label_text(name)
     axes.tick_params(length=0, labelsize=8)
     axes.spines[:].set_visible(False)
-    bar = figure.colorbar(shown, cax=add_axes(left + width + 0.2, 0.55, 0.16, height))
+    bar = figure.colorbar(shown, cax=add_axes(left + width + 0.2, 0.5, 0.16, tall))
     bar.set_label(bar_name)
     if bar_ticks:
         bar.set_ticks(list(bar_ticks), labels=list(bar_ticks.values()))
@@ -138,30 +141,31 @@ def draw_tiles(
 
 
 def by_position(matrix: np.ndarray, grid: tuple[int, int]) -> dict:
-    """M (N, N) as a tile a position, row i in the place of patch i: what `draw_tiles` needs of it."""
+    """M (N, N) for `draw_tiles`: row i as a tile in the place of patch i, over the grid of j."""
     return dict(
-        tiles=matrix.reshape(*grid, *grid),
-        dots=np.indices(grid).transpose(1, 2, 0),  # (rows,cols,2)
+        tiles=matrix.reshape(*grid, *grid),  # (rows,cols,rows,cols)
+        dots=np.moveaxis(np.indices(grid), 0, -1),  # (rows,cols,2)
         axis_names=("row of the patch", "column of the patch"),
     )
 
 
 def verdict(matrix: np.ndarray, grid: tuple[int, int], what: str) -> str:
-    """What the Mantel test of `distance_correlation` allows to say of M (N, N), as a sentence."""
+    """What `distance_correlation` allows to say of M (N, N), as a sentence about `what`."""
     r, chance = similarity.distance_correlation(matrix, grid)
     if abs(r) <= chance:
-        found = f"no spatial structure in {what}"
+        found = f"No spatial structure in {what}"
     else:
-        weak = "slightly " if abs(r) < 0.2 else ""
-        found = f"{what} {weak}higher between {'nearby' if r > 0 else 'distant'} patches"
+        found = (
+            f"{'Nearby' if r > 0 else 'Distant'} patches have {'slightly ' if abs(r) < 0.2 else ''}"
+            f"higher {what}"
+        )
     return (
-        f"{found[0].upper()}{found[1:]}: correlation with nearness {r:+.2f}, positions shuffled "
-        f"reach {chance:.2f}."
+        f"{found} (correlation with nearness {r:+.2f}, with shuffled positions up to {chance:.2f})."
     )
 
 
 def similarity_map(table: np.ndarray, grid: tuple[int, int], path: Path) -> str:
-    """cos(p_i, p_j): a tile a position i, over the grid of j, scale fixed to [-1, 1] (paper, figure 8).
+    """cos(p_i, p_j): a tile a position i, over the grid of j, on a fixed scale (paper, figure 8).
 
     Args:
         table: P (N, E).
@@ -170,8 +174,8 @@ def similarity_map(table: np.ndarray, grid: tuple[int, int], path: Path) -> str:
     """
     matrix = similarity.position_similarity(table)
     caption = (
-        "Cosine similarity of position encodings: the tile in the place of a patch compares that patch "
-        "(dot) with all patches. " + verdict(matrix, grid, "similarity")
+        verdict(matrix, grid, "cosine similarity")
+        + " The tile in the place of a patch compares the encoding of that patch (dot) with all."
     )
     draw_tiles(
         **by_position(matrix, grid),
@@ -184,74 +188,77 @@ def similarity_map(table: np.ndarray, grid: tuple[int, int], path: Path) -> str:
     return caption
 
 
-def score_map(scores: np.ndarray, formula: str, grid: tuple[int, int], path: Path) -> str:
-    """s_ij - mean_(j != i) s_ij: a tile a position i, over the grid of j; the softmax ignores the mean.
+def score_map(maps: list[np.ndarray], formula: str, grid: tuple[int, int], path: Path) -> str:
+    """s_ij - mean_(k != i) s_ik: a tile a position i, over the grid of j.
 
     Args:
-        scores: S (N, N), mean over heads and layers, before the softmax.
+        maps: A (H, N, N) a layer, softmax of the scores s; shown is the mean over heads and layers.
         formula: how to write s_ij.
         grid: (rows, cols).
         path: of the PNG.
     """
-    other = ~np.eye(len(scores), dtype=bool)
-    scores = scores - scores.mean(axis=1, where=other, keepdims=True)
+    scores = similarity.centred_scores(np.concatenate(maps)).mean(axis=0)  # (N,N)
     caption = (
-        f"Attention scores {formula}, averaged over heads and layers: the tile in the place of a patch "
-        "shows how that patch (dot) scores all patches, less the tile's mean, which the softmax "
-        "ignores. Colours span the other patches; a patch's score of itself may lie beyond them. "
-        + verdict(scores, grid, "scores")
+        verdict(scores, grid, "scores")
+        + " The tile in the place of a patch shows how that patch (dot) scores all before the "
+        f"softmax: {formula}, mean over heads and layers, less the tile's mean, which the softmax "
+        "ignores. A patch's score of itself may lie beyond the scale."
     )
     draw_tiles(
         **by_position(scores, grid),
         path=path,
-        title="Where a patch looks: scores before the softmax",
+        title="Attention scores of the positions",
         caption=caption,
-        bar_name="score above the tile's mean",
-        limit=np.abs(scores[other]).max() or 1.0,
+        bar_name="score less the tile's mean",
+        limit=np.abs(scores[~np.eye(len(scores), dtype=bool)]).max() or 1.0,
     )
     return caption
 
 
-def attention_maps(maps: list[np.ndarray], grid: tuple[int, int], path: Path, note="") -> str:
-    """m(o) = mean_i A_(i, i+o) in multiples of uniform attention: a tile a head, a row of tiles a layer.
+def attention_maps(maps: list[np.ndarray], grid: tuple[int, int], path: Path, note: str) -> str:
+    """n m(o), m(o) = mean_i A_(i, i+o), 1 where attention is uniform: a tile a head, a row a layer.
 
-    The mean by offset shows at one look what a head prefers wherever it stands; a map without such a
-    preference comes out blank, where any single row of it would look busy.
+    The mean by offset shows at one look what a head prefers wherever it stands; a map without such
+    a preference comes out blank, where any single row of it would look busy.
 
     Args:
-        maps: A (H, N, N) a layer; rows are scaled to sum 1 over the patches.
+        maps: A (H, N, N) a layer; rows are scaled to sum to 1 over the patches.
         grid: (rows, cols).
         path: of the PNG.
-        note: where the maps come from, a sentence for the caption.
+        note: a sentence for the caption: where the maps come from.
     """
-    a = np.stack(maps)  # (L,H,N,N)
+    # A patch that attends to the class token alone counts as uniform over the patches.
+    a = np.maximum(np.stack(maps), np.finfo("float32").tiny)  # (L,H,N,N)
     a = a / a.sum(axis=-1, keepdims=True)
     layers, heads, n, _ = a.shape
     means = n * similarity.mean_by_offset(a, grid)  # (L,H,h,w)
     r, chance = similarity.distance_correlation(a, grid)
-    distance = similarity.mean_distance(np.stack([a.mean(axis=(0, 1)), np.full((n, n), 1 / n)]), grid)
+    overall = a.mean(axis=(0, 1))  # (N,N)
+    reach = similarity.mean_distance(overall, grid)
+    uniform = similarity.grid_distance(grid).mean()
     caption = (
-        "Attention by offset: the square right of a tile's dot is the patch to the right, and so on to "
-        "half the grid, averaged over all patches, as a multiple of uniform attention. "
-        + note
-        + verdict(a.mean(axis=(0, 1)), grid, "mean attention")
-        + f" Mean distance {distance[0]:.2f} patches, uniform {distance[1]:.2f}. Taken one by one, "
-        f"{(r > chance).sum()} of {r.size} heads favour nearby and {(r < -chance).sum()} distant patches "
-        f"beyond chance (luck: about {r.size / 100:.1g})."
+        verdict(overall, grid, "attention, averaged over heads and layers")
+        + f" Beyond chance, {(r > chance).sum()} of {r.size} heads favour nearby and "
+        f"{(r < -chance).sum()} distant patches (luck alone: about {r.size / 100:.1g}). Mean "
+        f"attention distance {reach:.2f} patches, uniform {uniform:.2f}. A tile shows the attention"
+        " that a patch (dot) gives to the patch at an offset from it, up to half the grid, averaged"
+        f" over all patches. {note}"
     )
-    # At least x2, so that noise stays pale; at most x16, so that one sharp head does not bleach the rest.
-    limit = int(np.clip(np.ceil(np.log2(means.max())), 1, 4))
-    ticks = range(-limit, limit + 1)
-    h, w = means.shape[-2:]
+    # At least x2, so that noise stays pale; at most x8, so that one sharp head bleaches no other.
+    limit = int(np.clip(np.ceil(np.log2(means.max())), 1, 3))
     draw_tiles(
         np.log2(np.maximum(means, 2.0**-limit)),
         path,
-        title="Attention of each layer and head, by offset",
+        title="Attention of each layer and head by offset",
         caption=caption,
         axis_names=("layer", "head"),
         bar_name="attention / uniform attention",
         limit=limit,
-        bar_ticks={t: f"{2**t}" if t >= 0 else f"1/{2**-t}" for t in ticks},
-        dots=np.broadcast_to([h // 2, w // 2], (layers, heads, 2)),
+        bar_ticks={
+            **{t: f"{2**t}" if t >= 0 else f"1/{2**-t}" for t in range(-limit, limit + 1)},
+            -limit: f"\N{LESS-THAN OR EQUAL TO}1/{2**limit}",
+            limit: f"\N{GREATER-THAN OR EQUAL TO}{2**limit}",
+        },
+        dots=np.broadcast_to([side // 2 for side in means.shape[-2:]], (layers, heads, 2)),
     )
     return caption

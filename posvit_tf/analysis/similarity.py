@@ -1,4 +1,4 @@
-"""What position tables and attention maps say about the patch grid, in numbers: NumPy in, NumPy out.
+"""What position tables and attention maps say about the patch grid, in numbers.
 
 A grid is (rows, cols) of patches, N = rows*cols, patches counted row by row. The class token is no
 patch: leave its row and column out.
@@ -32,10 +32,10 @@ def distance_correlation(
 ) -> tuple[np.ndarray, np.ndarray]:
     """r = corr over i != j of (M_ij, -d_ij), beside the largest |r| of the positions shuffled.
 
-    The Mantel test: a shuffle renames the positions, rows and columns together, so it keeps the values
-    of M and forgets where they lie. |r| above every shuffle has a chance of 1 / (shuffles + 1) where M
-    has nothing to do with distance. r > 0: larger values between nearby patches; r < 0: between
-    distant ones. Structure that does not follow distance (a checkerboard, say) is not seen.
+    The Mantel test: a shuffle renames the positions, rows and columns together, so it keeps the
+    values of M and forgets where they lie. Where M has nothing to do with distance, |r| exceeds
+    every shuffle with probability 1 / (shuffles + 1). r > 0: larger values between nearby patches;
+    r < 0: between distant ones. Structure that does not follow distance is not seen.
 
     Args:
         matrices: M (..., N, N).
@@ -54,7 +54,8 @@ def distance_correlation(
 
     def standardised(values):
         values = values.astype("float32")
-        centred = values - values.mean(axis=-1, keepdims=True)
+        mean = values.mean(axis=-1, keepdims=True, dtype="float64")
+        centred = values - mean.astype("float32")
         norm = np.linalg.norm(centred, axis=-1, keepdims=True)
         # What rounding leaves of a constant is not structure.
         varies = norm > 1e-5 * np.linalg.norm(values, axis=-1, keepdims=True)
@@ -62,6 +63,22 @@ def distance_correlation(
 
     r = standardised(matrices[..., other]) @ standardised(targets).T  # (...,S+1)
     return r[..., 0], np.abs(r[..., 1:]).max(axis=-1)
+
+
+def centred_scores(maps: np.ndarray) -> np.ndarray:
+    """s_ij - mean_(k != i) s_ik = log A_ij - mean_(k != i) log A_ik, for A the softmax of scores s.
+
+    A softmax drops what a whole row has in common, so this is all that a map holds of its scores.
+
+    Args:
+        maps: A (..., N, N), positive.
+
+    Returns:
+        (..., N, N); an attention below the least normal float32 counts as that.
+    """
+    logs = np.log(np.maximum(maps, np.finfo("float32").tiny))
+    other = ~np.eye(maps.shape[-1], dtype=bool)
+    return logs - logs.mean(axis=-1, where=other, keepdims=True)
 
 
 def mean_distance(maps: np.ndarray, grid: tuple[int, int]) -> np.ndarray:

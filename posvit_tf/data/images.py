@@ -140,7 +140,7 @@ def eval_dataset(
 
     def element(i: tf.Tensor) -> tf.Tensor:
         batch, replica = i // len(own), own.start + i % len(own)
-        start = tf.minimum(batch * batch_size + replica * share, n)
+        start = batch * batch_size + replica * share
         part = images[start : start + share]  # (<=B/R,H,W,C)
         part = tf.pad(part, ((0, share - tf.shape(part)[0]), (0, 0), (0, 0), (0, 0)))
         return tf.ensure_shape(part, (share, *images.shape[1:]))  # (B/R,H,W,C)

@@ -15,6 +15,7 @@ from posvit_tf.data import prepared
 from posvit_tf.errors import UserError
 
 NAMES = ("digits", "cifar10", "cifar100", "svhn_cropped")
+Pieces = list[tuple[str, range]]  # ranges of the splits on disk: train[:96%] is train, 0 to 48000
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,9 @@ def load(data: ConfigDict) -> Source:
                 f"examples of {data.name}: use splits that do not overlap"
             )
 
-    wholes = {name: read(name) for name in {name for ps in pieces.values() for name, _ in ps}}
-    splits = {role: _cut(ps, wholes) for role, ps in pieces.items()}
+    names = {name for parts in pieces.values() for name, _ in parts}
+    wholes = {name: read(name) for name in names}
+    splits = {role: _cut(parts, wholes) for role, parts in pieces.items()}
     for role, split in splits.items():
         outside = np.flatnonzero((split.labels < 0) | (split.labels >= len(class_names)))
         if outside.size:
@@ -116,7 +118,7 @@ def load(data: ConfigDict) -> Source:
 
 
 def _digits() -> tuple[dict[str, tfds.core.SplitInfo], tuple[str, ...], Callable[[str], tuple]]:
-    """scikit-learn's 1,797 digits, 0..16 scaled to 0..255, and the 360 that are the test in every run."""
+    """scikit-learn's 1,797 digits, 0..16 scaled to 0..255; the same 360 test every run."""
     digits = load_digits()
     images = np.round(digits.images * (255 / 16)).astype(np.uint8)[..., None]  # (n,8,8,1)
     labels = digits.target.astype(np.int32)
@@ -128,10 +130,7 @@ def _digits() -> tuple[dict[str, tfds.core.SplitInfo], tuple[str, ...], Callable
     return infos, tuple(map(str, digits.target_names)), wholes.__getitem__
 
 
-def _pieces(
-    field: str, spec: str, infos: Mapping[str, tfds.core.SplitInfo]
-) -> list[tuple[str, range]]:
-    """A split string as (split, examples) pairs: "train[:96%]" -> [("train", range(48000))]."""
+def _pieces(field: str, spec: str, infos: Mapping[str, tfds.core.SplitInfo]) -> Pieces:
     try:
         instructions = tfds.core.ReadInstruction.from_spec(spec).to_absolute(infos)
     except (ValueError, NotImplementedError) as error:
@@ -148,7 +147,7 @@ def _pieces(
     return pieces
 
 
-def _overlap(a: list[tuple[str, range]], b: list[tuple[str, range]]) -> bool:
+def _overlap(a: Pieces, b: Pieces) -> bool:
     return any(
         split == other and max(rows.start, others.start) < min(rows.stop, others.stop)
         for split, rows in a
@@ -156,9 +155,7 @@ def _overlap(a: list[tuple[str, range]], b: list[tuple[str, range]]) -> bool:
     )
 
 
-def _cut(
-    pieces: list[tuple[str, range]], wholes: Mapping[str, tuple[np.ndarray, np.ndarray]]
-) -> Split:
+def _cut(pieces: Pieces, wholes: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Split:
     cuts = [[array[rows.start : rows.stop] for array in wholes[name]] for name, rows in pieces]
     if len(cuts) == 1:  # a view: concatenate would copy the training set
         return Split(*cuts[0])

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import tensorflow as tf
 
 from posvit_tf.errors import UserError
 
@@ -21,7 +20,7 @@ def check_sets(D: int, C: int) -> int:
     """
     if C < 2 or D % C or D // C < 2:
         raise UserError(
-            f"D={D} patches do not split into two or more sets of C={C}: set D to C*L with C, L >= 2"
+            f"D={D} patches do not split into sets of C={C}: set D to C*L with C and L of 2 or more"
         )
     return D // C
 
@@ -100,9 +99,9 @@ class Projected:
 
 @dataclass(frozen=True)
 class Spatial:
-    """X_j = x_j w* + sigma (g_j - <g_j, w*> w*): a set drawn at random has x_j = y, the others noise.
+    """X_j = x_j w* + sigma (g_j - <g_j, w*> w*), g_j standard Gaussian (paper, section 1).
 
-    Elsewhere x_j = +1 or -1 with probability q/2 each, else 0; g_j is standard Gaussian (paper, section 1).
+    In one set, drawn at random, x_j = y. Elsewhere x_j = +1 or -1 with probability q/2 each, else 0.
 
     Raises:
         UserError: q or sigma out of range, w* not a unit vector.
@@ -145,8 +144,14 @@ class Spatial:
         g = rng.standard_normal(x.shape, dtype=np.float32)
         return Projected(x, g, y, self.feature, self.sigma)
 
-    def dataset(self, batch_size: int, seed: int) -> tf.data.Dataset:
-        """Endless fresh samples: X (batch_size, D, d), y (batch_size,). Gradient steps on it follow the population risk."""
+    def dataset(self, batch_size: int, seed: int) -> "tf.data.Dataset":  # noqa: F821
+        """Endless fresh samples: X (batch_size, D, d) and y (batch_size,), both float32.
+
+        Gradient steps on it follow the population risk.
+        """
+        # Not at the top of the file: settings are checked with it before TensorFlow is loaded.
+        import tensorflow as tf
+
         shape = (batch_size, len(self.partition), len(self.feature))
 
         def batches() -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -160,9 +165,9 @@ class Spatial:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """X_j standard Gaussian in R^d, y = sign sum_l phi(u_l), u_l = sum_{i in S_l} <w, X_i> / sqrt(C), phi(u) = u^3 + linear u.
+    """X_j standard Gaussian, y = sign sum_l phi(u_l), u_l = sum_{i in S_l} <w, X_i> / sqrt(C).
 
-    A convolution whose window is a set gives the label. `linear` = 0 is the cubic network of the paper's
+    phi(u) = u^3 + linear u. A convolution whose window is a set gives the label. `linear` = 0 is the cubic network of the paper's
     figure 2; a large `linear` leaves a label that hardly depends on the sets.
     """
 

@@ -2,6 +2,7 @@
 
 from posvit_tf.layers.attention import OffDiagonalAttention, PositionalAttention, SelfAttention
 from posvit_tf.layers.encoder import DropPath, EncoderBlock, Mlp
+from posvit_tf.layers.normalization import LayerNorm
 from posvit_tf.layers.patches import PatchEmbedding
 from posvit_tf.layers.positions import ClassToken, PositionTable, sincos_table
 
@@ -9,6 +10,7 @@ __all__ = [
     "ClassToken",
     "DropPath",
     "EncoderBlock",
+    "LayerNorm",
     "Mlp",
     "OffDiagonalAttention",
     "PatchEmbedding",

@@ -19,6 +19,12 @@ def softmax_rows(scores):
     return ops.softmax(ops.cast(scores, "float32"), axis=-1)
 
 
+def fixed_diagonal(scores, diagonal: float):
+    """`scores` (..., N, N) with `diagonal` in place of its diagonal, which thereby gets no gradient."""
+    eye = ops.eye(scores.shape[-1], dtype=scores.dtype)
+    return scores * (1.0 - eye) + diagonal * eye
+
+
 def check_heads(width: int, num_heads: int) -> int:
     """The size of a head, width / num_heads.
 
@@ -210,8 +216,7 @@ class OffDiagonalAttention(keras.layers.Layer):
 
     def scores(self, positions=None):
         """A (H, N, N): the trained values off the diagonal, the fixed one on it."""
-        eye = ops.eye(self.off_diagonal.shape[-1], dtype=self.compute_dtype)
-        return self.off_diagonal * (1.0 - eye) + self.diagonal * eye
+        return fixed_diagonal(self.off_diagonal, self.diagonal)
 
     def call(self, tokens, positions=None, return_map=False):
         attention_map = softmax_rows(self.scores())  # (H,N,N)

@@ -5,6 +5,7 @@ import keras
 from posvit_tf.layers import (
     ClassToken,
     EncoderBlock,
+    LayerNorm,
     OffDiagonalAttention,
     PatchEmbedding,
     PositionalAttention,
@@ -85,11 +86,11 @@ def vit(
             embedding.grid, positions, class_token, position_std, dtype=dtype, name="positions"
         )(tokens)  # (N,E)
         if add_positions:
-            tokens = keras.layers.Add(dtype=dtype, name="add_positions")([tokens, p])
+            tokens = tokens + p  # (B,N,E)
     if dropout:
         tokens = keras.layers.Dropout(dropout, dtype=dtype, name="dropout")(tokens)
     if p is not None and norm_positions:
-        p = keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name="norm_positions")(p)
+        p = LayerNorm(dtype=dtype, name="norm_positions")(p)
     for i in range(depth):
         if per_layer:
             p = PositionTable(embedding.grid, positions, class_token, position_std, dtype=dtype, name=f"positions_{i + 1}")(tokens)
@@ -103,7 +104,7 @@ def vit(
         )
         # The map is an output of the block so that `intermediates` can read it by name.
         tokens, _ = block(tokens, p, return_map=True)
-    tokens = keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name="norm")(tokens)
+    tokens = LayerNorm(dtype=dtype, name="norm")(tokens)
     if class_token:
         pooled = tokens[:, 0]  # (B,E)
     else:

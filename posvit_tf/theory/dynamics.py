@@ -1,9 +1,9 @@
 """Gradient descent on the simplified ViT with its gradient written out (paper, sections 3 and 4).
 
-With z = X v, S = softmax(t A), O = s z S^T and F = c sum_i act(O_i), act(x) = x^p + nu x, the gradient of
+With z = X v, S = softmax(t A), o = s z S^T and F = c sum_i act(O_i), act(x) = x^p + nu x, the gradient of
 the mean of log(1 + exp(-y F)) is
 
-    G = -(c/N) y sigmoid(-y F) act'(O)
+    G = -(c/N) y sigmoid(-y F) act'(o)
     grad v = X^T (s G S)
     grad A = t S * (M - rowsum(M * S)), M = s G^T z, diagonal 0
 
@@ -53,24 +53,29 @@ class Rates:
     clip_A: float = 0.2
 
 
-class Step(NamedTuple):
-    """The parameters after an update, and the risk before it."""
+class State(NamedTuple):
+    """The parameters and their risk."""
 
     v: np.ndarray  # (d,)
     A: np.ndarray  # (D, D)
     risk: float
 
 
-def activation(x: tf.Tensor, form: Form) -> tf.Tensor:
-    """act(x) = x^p + nu x."""
-    return x * (x ** (form.p - 1) + form.nu)
+def power(x: tf.Tensor, exponent: int) -> tf.Tensor:
+    """x^exponent for an even exponent, by products: tf.pow costs more than the matrix products here."""
+    square = tf.square(x)
+    result = square
+    for _ in range(exponent // 2 - 1):
+        result *= square
+    return result
 
 
 @tf.function(reduce_retracing=True)
 def outputs(z: tf.Tensor, A: tf.Tensor, form: Form) -> tf.Tensor:
     """F (n,) from z = <v, X_j> (n, D) and A (D, D); exactly 0 where only rounding keeps it from 0."""
     S = tf.nn.softmax(form.score_scale * A)
-    terms = activation(form.scale * tf.matmul(z, S, transpose_b=True), form)  # (n,D)
+    o = form.scale * tf.matmul(z, S, transpose_b=True)  # (n,D)
+    terms = o * (power(o, form.p - 1) + form.nu)  # (n,D)
     F = form.output_scale * tf.reduce_sum(terms, axis=1)
     size = form.output_scale * tf.reduce_sum(tf.abs(terms), axis=1)
     return tf.where(tf.abs(F) <= 1e-6 * size, 0.0, F)
@@ -92,11 +97,11 @@ def gradient(
     flat = tf.reshape(X, (N * D, d))
     S = tf.nn.softmax(form.score_scale * A)
     z = tf.reshape(tf.linalg.matvec(flat, v), (N, D))
-    O = form.scale * tf.matmul(z, S, transpose_b=True)  # (N,D)
-    power = O ** (form.p - 1)
-    F = form.output_scale * tf.reduce_sum(O * (power + form.nu), axis=1)  # (N,)
+    o = form.scale * tf.matmul(z, S, transpose_b=True)  # (N,D)
+    even = power(o, form.p - 1)
+    F = form.output_scale * tf.reduce_sum(o * (even + form.nu), axis=1)  # (N,)
     slope = -(form.output_scale / N) * y * tf.sigmoid(-y * F)  # (N,)
-    G = slope[:, None] * (form.p * power + form.nu)  # (N,D)
+    G = slope[:, None] * (form.p * even + form.nu)  # (N,D)
     dz = form.scale * tf.matmul(G, S)  # (N,D)
     grad_v = tf.linalg.matvec(flat, tf.reshape(dz, (N * D,)), transpose_a=True)  # (d,)
     M = form.scale * tf.matmul(G, z, transpose_a=True)  # (D,D)
@@ -123,20 +128,33 @@ def update(X, y, v, A, form: Form, rates: Rates):
 
 def descend(
     samples: Iterable, v: np.ndarray, A: np.ndarray, form: Form, rates: Rates
-) -> Iterator[Step]:
-    """Gradient descent, one update an element (X, y) of `samples`.
+) -> Iterator[State]:
+    """Gradient descent: the state and its risk on each element (X, y) of `samples`, a step between two.
 
-    `itertools.repeat((X, y), steps)` is full-batch descent on the empirical risk;
-    `Spatial.dataset(n, seed).take(steps)` follows the population risk.
+    `itertools.repeat((X, y), steps + 1)` is full-batch descent on the empirical risk;
+    `Spatial.dataset(n, seed).take(steps + 1)` follows the population risk.
+
+    Args:
+        samples: of patches X (N, D, d) and labels y (N,), all of one shape.
+        v: the start (d,), or the path (steps + 1, d) on which v is held.
+        A: the start (D, D); its diagonal is held.
+        form: the fixed numbers of the model.
+        rates: step lengths.
 
     Raises:
-        UserError: the risk or a parameter is not finite.
+        UserError: the risk is not finite.
     """
+    path = tf.constant(v) if v.ndim == 2 else None
     v, A = tf.constant(v), tf.constant(A)
     for number, (X, y) in enumerate(samples):
-        v, A, risk = update(X, y, v, A, form, rates)
-        if not np.isfinite(risk + tf.reduce_sum(v) + tf.reduce_sum(A)):
+        if path is not None:
+            v = path[number]
+        next_v, next_A, risk = update(X, y, v, A, form, rates)
+        state = State(v.numpy(), A.numpy(), float(risk))
+        if not np.isfinite(state.risk):
             raise UserError(
-                f"the risk is not finite at step {number}: lower eta_v={rates.v:g} (or eta_A={rates.A:g})"
+                f"the risk is {state.risk} at step {number}: "
+                f"lower eta_v={rates.v:g} or eta_A={rates.A:g}, or omega if that is the first step"
             )
-        yield Step(v.numpy(), A.numpy(), float(risk))
+        yield state
+        v, A = next_v, next_A

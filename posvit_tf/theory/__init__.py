@@ -1,0 +1,1 @@
+"""The paper's theory as functions: arrays and settings in, plain results out."""

@@ -1,0 +1,94 @@
+"""The numbers of a theory run, their derived values and the named settings. Imports no TensorFlow."""
+
+import math
+from dataclasses import dataclass
+
+from posvit_tf.data.spatial import check_sets
+from posvit_tf.errors import UserError
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of the simplified ViT on spatially structured data; None fields derive from the others.
+
+    Args:
+        D: patches. C: patches a set. L: sets, D / C.
+        d: numbers a patch.
+        N: training samples; the fresh samples of a step where the risk is the population's.
+        q: probability that a patch outside the signal set carries a sign.
+        sigma: noise, 1 / sqrt(d) when None.
+        p, nu: of the activation x^p + nu x.
+        sigma_A: the fixed diagonal of A.
+        omega: standard deviation of the start of v; the start alpha0 of v = alpha0 w* in the idealised process.
+        eta_v, eta_A: step lengths of v and A; eta_A is `0.3 D L` when None.
+        steps: updates.
+        partition: `contiguous` or `random` sets.
+        output_scale: c in F = c sum_i act(O_i), 1 / D when None. The paper's c = 1 is the same model with
+            v, omega and nu rescaled.
+        score_scale: t in softmax(t A): 1, or 1 / sqrt(d) as printed in the paper.
+
+    Raises:
+        UserError: a value outside its range, or D, C and L that do not fit.
+    """
+
+    D: int
+    C: int
+    d: int
+    N: int
+    q: float
+    steps: int
+    L: int | None = None
+    sigma: float | None = None
+    p: int = 3
+    nu: float = 0.1
+    sigma_A: float = 2.0
+    omega: float = 0.01
+    eta_v: float = 3e-3
+    eta_A: float | None = None
+    partition: str = "contiguous"
+    output_scale: float | None = None
+    score_scale: float = 1.0
+
+    def __post_init__(self):
+        def derive(field, value):
+            if getattr(self, field) is None:
+                object.__setattr__(self, field, value)
+
+        sets = check_sets(self.D, self.C)
+        derive("L", sets)
+        if self.D != self.C * self.L:
+            raise UserError(
+                f"D={self.D} is not C*L={self.C}*{self.L}: set L to {sets} or leave it unset"
+            )
+        for field, least in (("d", 2), ("N", 1), ("steps", 0)):
+            if getattr(self, field) < least:
+                raise UserError(f"{field}={getattr(self, field)} is too small: set {field}>={least}")
+        derive("sigma", self.d**-0.5)
+        derive("eta_A", 0.3 * self.D * self.L)
+        derive("output_scale", 1 / self.D)
+        if self.p < 3 or self.p % 2 == 0:
+            raise UserError(f"p={self.p} is not an odd number of 3 or more: set p to 3, 5 or 7")
+        if not 0 <= self.q <= 1:
+            raise UserError(f"q={self.q} is not a probability: set 0 <= q <= 1")
+        for field in ("sigma", "nu", "omega", "eta_v", "eta_A", "output_scale", "score_scale"):
+            if not 0 <= getattr(self, field) < math.inf:
+                raise UserError(f"{field}={getattr(self, field)} is out of range: set {field}>=0")
+        if not math.isfinite(self.sigma_A):
+            raise UserError(f"sigma_A={self.sigma_A} is not finite: set it to about 2")
+        if self.partition not in ("contiguous", "random"):
+            raise UserError(
+                f"partition={self.partition!r} is unknown: set it to contiguous or random"
+            )
+
+
+SETTINGS = {
+    "tiny": dict(D=32, C=4, d=16, N=1000, q=0.125, steps=300),
+    "small": dict(D=64, C=4, d=32, N=1000, q=0.125, steps=400),
+    "hard": dict(D=128, C=4, d=32, N=4000, q=0.125, steps=250, eta_v=2e-3),
+    # The paper's figure 4; its printed q = log(100)/10 does not give its curve, half of it does.
+    "figure4": dict(D=10, C=2, d=100, N=1000, q=math.log(100) / 20, steps=400),
+    # v starts on w* and A at 0; the rates keep the three events apart. kappa = q D / C^2 = .5
+    "population": dict(
+        D=256, C=8, d=256, N=2048, q=0.125, steps=300, nu=1e-3, sigma_A=1.5, omega=0.03, eta_v=1e-3, eta_A=200.0,
+    ),
+}
