@@ -74,7 +74,9 @@ class SimplifiedViT(keras.Model):
         )
         start = keras.initializers.RandomNormal(stddev=self.score_std)
         if self.encoding_size is None:
-            self.off_diagonal = self.add_weight(shape=(D, D), initializer=start, name="off_diagonal")
+            self.off_diagonal = self.add_weight(
+                shape=(D, D), initializer=start, name="off_diagonal"
+            )
         else:
             self.encodings = self.add_weight(
                 shape=(D, self.encoding_size), initializer=start, name="encodings"
@@ -98,7 +100,5 @@ class SimplifiedViT(keras.Model):
         return output_scale * ops.sum(o**self.power + self.nu * o, axis=1, keepdims=True)  # (B,1)
 
     def get_config(self):
-        names = (
-            "power nu diagonal scale output_scale score_scale encoding_size value_std score_std"
-        )
+        names = "power nu diagonal scale output_scale score_scale encoding_size value_std score_std"
         return {**super().get_config(), **{name: getattr(self, name) for name in names.split()}}

@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 from ml_collections import ConfigDict
 
-from posvit_tf.analysis import plots
+from posvit_tf.analysis import figures
 from posvit_tf.data import sources
 from posvit_tf.errors import UserError
 from posvit_tf.models.vit import vit
@@ -94,7 +94,7 @@ def run(config: ConfigDict, workdir: Path) -> None:
     seconds = log.lines[-1]["seconds"] if log.lines else 0.0
     epoch = plan.epoch(plan.updates)
     log.write(step=plan.updates, epoch=epoch, split="test", **test, seconds=seconds)
-    figures = plots.write_all(model, log.lines, workdir / "plots")
+    pictures = figures.write_all(model, log.lines, workdir / "plots", source.test.images[:16])
     result = {
         "task": config.task,
         "config": config.name,
@@ -107,7 +107,7 @@ def run(config: ConfigDict, workdir: Path) -> None:
         "eval": record["eval"],
         "test": test,
         "seconds": seconds,
-        "captions": {path.name: caption for path, caption in figures},
+        "captions": {path.name: caption for path, caption in pictures},
     }
     logbook.write_json(workdir / "result.json", result)
     tell(result, workdir)

@@ -61,7 +61,9 @@ def fitted_linear_error(
     return error_rate(fit(best, len(X)).decision_function(X_test), y_test)
 
 
-def block_attention(partition: np.ndarray, strength: float, sigma_A: float, shift: int) -> np.ndarray:
+def block_attention(
+    partition: np.ndarray, strength: float, sigma_A: float, shift: int
+) -> np.ndarray:
     """A (D, D): set l attends to set l + shift. shift = 0 is the association, shift = 1 the construction without.
 
     F sums act(O_i) over all i, so that both give the same F once `strength` outweighs the fixed diagonal,

@@ -47,9 +47,7 @@ class Run:
 
 def form_of(setting: Setting) -> Form:
     """The model's fixed numbers."""
-    return Form(
-        setting.p, setting.nu, float(setting.D), setting.output_scale, setting.score_scale
-    )
+    return Form(setting.p, setting.nu, float(setting.D), setting.output_scale, setting.score_scale)
 
 
 def data_of(setting: Setting, rng: np.random.Generator) -> Spatial:

@@ -62,7 +62,9 @@ class Setting:
             )
         for field, least in (("d", 2), ("N", 1), ("steps", 0)):
             if getattr(self, field) < least:
-                raise UserError(f"{field}={getattr(self, field)} is too small: set {field}>={least}")
+                raise UserError(
+                    f"{field}={getattr(self, field)} is too small: set {field}>={least}"
+                )
         derive("sigma", self.d**-0.5)
         derive("eta_A", 0.3 * self.D * self.L)
         derive("output_scale", 1 / self.D)
@@ -89,6 +91,16 @@ SETTINGS = {
     "figure4": dict(D=10, C=2, d=100, N=1000, q=math.log(100) / 20, steps=400),
     # v starts on w* and A at 0; the rates keep the three events apart. kappa = q D / C^2 = .5
     "population": dict(
-        D=256, C=8, d=256, N=2048, q=0.125, steps=300, nu=1e-3, sigma_A=1.5, omega=0.03, eta_v=1e-3, eta_A=200.0,
+        D=256,
+        C=8,
+        d=256,
+        N=2048,
+        q=0.125,
+        steps=300,
+        nu=1e-3,
+        sigma_A=1.5,
+        omega=0.03,
+        eta_v=1e-3,
+        eta_A=200.0,
     ),
 }
