@@ -86,6 +86,14 @@ def run(argv: list[str]) -> None:
         match config.task:
             case "classify":
                 from posvit_tf.tasks.classify import run as task
+            case "associate":
+                from posvit_tf.tasks.associate import run as task
+            case "transfer":
+                from posvit_tf.tasks.transfer import run as task
+            case "gaussian":
+                from posvit_tf.tasks.gaussian import run as task
+            case "claims":
+                from posvit_tf.tasks.claims import run as task
         task(config, workdir)
     print(f"workdir: {workdir}")
 

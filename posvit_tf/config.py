@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 from posvit_tf.errors import UserError
 
 CHOICES = {
-    "task": ("classify",),
+    "task": ("classify", "associate", "transfer", "gaussian", "claims"),
     "strategy": ("auto", "one", "mirrored", "multiworker", "tpu"),
     "precision": ("float32", "mixed_bfloat16", "mixed_float16"),
     "model.attention": ("positional", "content", "free", "uniform"),
@@ -52,6 +52,12 @@ RANGES = {
     "eval.every_epochs": (1, math.inf),
     "checkpoint.every_epochs": (1, math.inf),
     "checkpoint.keep": (1, math.inf),
+    "seeds": (1, math.inf),
+    "largest_n": (16, math.inf),
+    "linear": (0, math.inf),
+    # These belong together: posvit_tf.theory.settings says what of them does not fit, and why.
+    **dict.fromkeys("D C L d N q sigma p nu sigma_A omega".split(), (-math.inf, math.inf)),
+    **dict.fromkeys("eta_v eta_A steps output_scale score_scale".split(), (-math.inf, math.inf)),
 }
 
 WANTED = {int: "int (a whole number)", float: "float (a number)", bool: "bool (true or false)"}

@@ -80,9 +80,9 @@ def target(x: np.ndarray, partition: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Projected:
-    """Samples known by their products with any v: <v, X_j> = <v, w*> x_j + |v - <v, w*> w*| sigma g_j.
+    """Samples known by their products with any v, at D numbers each where patches cost D*d.
 
-    This is exact and costs D numbers a sample where the patches cost D*d.
+    <v, X_j> = <v, w*> x_j + |v - <v, w*> w*| sigma g_j is exact.
     """
 
     x: np.ndarray  # (n, D) <w*, X_j>
@@ -101,7 +101,7 @@ class Projected:
 class Spatial:
     """X_j = x_j w* + sigma (g_j - <g_j, w*> w*), g_j standard Gaussian (paper, section 1).
 
-    In one set, drawn at random, x_j = y. Elsewhere x_j = +1 or -1 with probability q/2 each, else 0.
+    In one set, drawn at random, x_j = y; elsewhere x_j = +1 or -1 with probability q/2 each, or 0.
 
     Raises:
         UserError: q or sigma out of range, w* not a unit vector.
@@ -167,8 +167,9 @@ class Spatial:
 class Gaussian:
     """X_j standard Gaussian, y = sign sum_l phi(u_l), u_l = sum_{i in S_l} <w, X_i> / sqrt(C).
 
-    phi(u) = u^3 + linear u. A convolution whose window is a set gives the label. `linear` = 0 is the cubic network of the paper's
-    figure 2; a large `linear` leaves a label that hardly depends on the sets.
+    phi(u) = u^3 + linear u. A convolution whose window is a set gives the label. `linear` = 0 is
+    the cubic network of the paper's figure 2; a large one leaves a label that hardly depends on the
+    sets.
     """
 
     partition: np.ndarray  # (D,) the set of each patch

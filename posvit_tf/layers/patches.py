@@ -38,9 +38,7 @@ class PatchEmbedding(keras.layers.Layer):
                 "set model.patch_size to a divisor of both sides"
             )
         self.grid = (height // size, width // size)
-        self.projection = keras.layers.Dense(
-            self.width, dtype=self.dtype_policy, name="projection"
-        )
+        self.projection = keras.layers.Dense(self.width, dtype=self.dtype_policy, name="projection")
         self.projection.build((None, self.grid[0] * self.grid[1], size * size * channels))
 
     def call(self, images):

@@ -52,9 +52,7 @@ class PositionTable(keras.layers.Layer):
         P (N, E), without a batch axis.
     """
 
-    def __init__(
-        self, grid: tuple[int, int], kind="learned", class_token=False, std=1.0, **kwargs
-    ):
+    def __init__(self, grid: tuple[int, int], kind="learned", class_token=False, std=1.0, **kwargs):
         super().__init__(**kwargs)
         if kind not in ("learned", "sincos"):
             raise UserError(f"a position table is learned or sincos. Received: kind={kind}")

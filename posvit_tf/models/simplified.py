@@ -9,8 +9,9 @@ from posvit_tf.layers.attention import fixed_diagonal, softmax_rows
 
 @keras.saving.register_keras_serializable(package="posvit_tf")
 def logistic_loss(y, F):
-    """log(1 + exp(-y F)), the mean over the last axis; labels y are -1 or +1."""
-    return ops.mean(ops.softplus(-ops.cast(y, F.dtype) * F), axis=-1)
+    """log(1 + exp(-y F)) of outputs F (B, 1) and labels y of -1 or +1, (B,) or (B, 1); gives (B,)."""
+    y = ops.reshape(ops.cast(y, F.dtype), ops.shape(F))
+    return ops.mean(ops.softplus(-y * F), axis=-1)
 
 
 @keras.saving.register_keras_serializable(package="posvit_tf")

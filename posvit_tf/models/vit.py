@@ -93,7 +93,14 @@ def vit(
         p = LayerNorm(dtype=dtype, name="norm_positions")(p)
     for i in range(depth):
         if per_layer:
-            p = PositionTable(embedding.grid, positions, class_token, position_std, dtype=dtype, name=f"positions_{i + 1}")(tokens)
+            p = PositionTable(
+                embedding.grid,
+                positions,
+                class_token,
+                position_std,
+                dtype=dtype,
+                name=f"positions_{i + 1}",
+            )(tokens)
         block = EncoderBlock(
             ATTENTIONS[attention](heads, dtype=dtype, name="attention"),
             mlp_width,

@@ -55,8 +55,11 @@ def load(workdir: Path) -> Loaded:
     return Loaded(model, tuple(meta["facts"]["class_names"]), config)
 
 
-def run(config: ConfigDict, workdir: Path) -> None:
+def run(config: ConfigDict, workdir: Path) -> dict:
     """Trains `config` in `workdir`, or goes on where it stopped; writes result.json and plots/.
+
+    Returns:
+        The content of result.json.
 
     Raises:
         UserError: bad data or settings, a loss that is not finite, out of memory.
@@ -110,7 +113,7 @@ def run(config: ConfigDict, workdir: Path) -> None:
         "captions": {path.name: caption for path, caption in pictures},
     }
     logbook.write_json(workdir / "result.json", result)
-    tell(result, workdir)
+    return result
 
 
 def describe(
@@ -146,8 +149,12 @@ def tell(result: dict, workdir: Path) -> None:
     test = result["test"]
     print(
         f"test accuracy {test['accuracy']:.4f} (loss {test['loss']:.4f}) over {test['examples']} images"
-        + (f", weights of epoch {result['eval']['epoch']}, the best on the eval split" if result["eval"] else "")
+        + (
+            f", weights of epoch {result['eval']['epoch']}, the best on the eval split"
+            if result["eval"]
+            else ""
+        )
     )
     for name, caption in result["captions"].items():
-        print(f"{workdir / 'plots' / name}: {caption}")
+        print(f"{workdir / 'plots' / name}: {caption.partition('. ')[0]}")
     print(f"{workdir / 'result.json'}")

@@ -1,4 +1,4 @@
-"""Patch association: do the largest scores of a position name the other patches of its set? (paper, section 2)
+"""Patch association: do a position's largest scores name its set? (paper, section 2)
 
 Ties are broken at random: in index order they would flatter sets of neighbours.
 """
@@ -14,7 +14,7 @@ def gram(encodings: np.ndarray) -> np.ndarray:
 
 
 def hits(scores: np.ndarray, partition: np.ndarray, top: int, rng: np.random.Generator) -> float:
-    """Mean over i of |Top(i) & set of i| / top, where Top(i) is the `top` largest scores of row i."""
+    """Mean over i of |Top(i) & set of i| / top, Top(i) the `top` largest scores of row i."""
     if np.isnan(scores).any():
         raise UserError("the scores hold NaN: association is defined for finite scores alone")
     order = np.lexsort((rng.random(scores.shape), -scores), axis=-1)[:, :top]  # (D,top)
@@ -22,7 +22,7 @@ def hits(scores: np.ndarray, partition: np.ndarray, top: int, rng: np.random.Gen
 
 
 def overlap(scores: np.ndarray, partition: np.ndarray, rng: np.random.Generator) -> float:
-    """Mean over i of |Top_{C-1}(i), j != i, & S_l \\ {i}| / (C-1). Exact association is an overlap of 1.
+    """Mean over i of |Top_{C-1}(i), j != i, & S_l \\ {i}| / (C-1); association is exact at 1.
 
     Args:
         scores: (D, D), an attention matrix A or `gram(P)`.
@@ -36,7 +36,7 @@ def overlap(scores: np.ndarray, partition: np.ndarray, rng: np.random.Generator)
 
 
 def overlap_with_self(scores: np.ndarray, partition: np.ndarray, rng: np.random.Generator) -> float:
-    """The paper's form, j = i counted: mean over i of |Top_C(i) & S_l| / C. Arguments as `overlap`."""
+    """The paper's form, j = i counted: mean over i of |Top_C(i) & S_l| / C."""
     return hits(scores, partition, np.count_nonzero(partition == partition[0]), rng)
 
 

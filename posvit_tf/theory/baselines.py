@@ -1,4 +1,4 @@
-"""What a run has to beat, and a model that generalises without patch association (paper, sections 1 and 4)."""
+"""What a run has to beat, and an attention without association (paper, sections 1 and 4)."""
 
 from functools import reduce
 
@@ -9,7 +9,7 @@ STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)  # inverse regularisation, tried
 
 
 def vote_error(own: int, others: np.ndarray) -> float:
-    """P(own + T < 0) + P(own + T = 0) / 2, where `others` (2r+1,) holds P(T = -r), ..., P(T = r)."""
+    """P(own + T < 0) + P(own + T = 0) / 2; `others` (2r+1,) holds P(T = -r), ..., P(T = r)."""
     total = own + np.arange(len(others)) - len(others) // 2
     return float(others[total < 0].sum() + others[total == 0].sum() / 2)
 
@@ -17,8 +17,9 @@ def vote_error(own: int, others: np.ndarray) -> float:
 def linear_error(D: int, C: int, q: float) -> float:
     """Error of the majority vote sign(sum_j <w*, X_j>), exact; a tie counts one half.
 
-    A linear rule cannot know the signal set, so that by symmetry its best weights are equal: this is the
-    best generalised linear rule on the distribution. With kappa = q D / C^2 it is about Q(1/sqrt(kappa)).
+    A linear rule cannot know which set is the signal's and all patches are alike, so that equal
+    weights are its best: no generalised linear rule errs less. With kappa = q D / C^2 the error is
+    about Q(1/sqrt(kappa)), Q the upper tail of the standard Gaussian.
 
     Args:
         D: patches.
@@ -29,7 +30,7 @@ def linear_error(D: int, C: int, q: float) -> float:
 
 
 def set_aware_error(D: int, C: int, q: float) -> float:
-    """Error of sign f*(X), which knows the sets, exact; a tie counts one half. Arguments as `linear_error`."""
+    """Error of sign f*(X), which knows the sets, exact; a tie counts one half."""
     one_set = reduce(np.convolve, [np.array([q / 2, 1 - q, q / 2])] * C)
     vote = np.where(np.abs(np.arange(-C, C + 1)) > 0.9 * C, one_set, 0.0)
     vote[C] = 1 - vote.sum()  # a set below the threshold adds nothing
@@ -44,10 +45,12 @@ def error_rate(F: np.ndarray, y: np.ndarray) -> float:
 def fitted_linear_error(
     X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray
 ) -> float:
-    """Test error of logistic regression on the flattened patches, its strength chosen on a held-out quarter.
+    """Test error of logistic regression on the flattened patches.
+
+    Its strength is chosen on a held-out quarter; then it is fitted to all.
 
     Args:
-        X, y: training patches (N, D, d) and labels (N,); the last quarter is held out for the choice.
+        X, y: training patches (N, D, d) and labels (N,); the last quarter is held out.
         X_test, y_test: test patches and labels.
     """
     X, X_test = X.reshape(len(X), -1), X_test.reshape(len(X_test), -1)
@@ -64,10 +67,11 @@ def fitted_linear_error(
 def block_attention(
     partition: np.ndarray, strength: float, sigma_A: float, shift: int
 ) -> np.ndarray:
-    """A (D, D): set l attends to set l + shift. shift = 0 is the association, shift = 1 the construction without.
+    """A (D, D) in which set l attends to set l + shift.
 
-    F sums act(O_i) over all i, so that both give the same F once `strength` outweighs the fixed diagonal,
-    although with shift = 1 no top score of a position lies in its own set (claim 3.2).
+    shift = 0 is the association. With shift = 1 no top score of a position lies in its own set, and
+    yet F, which sums over all positions, is the same once `strength` outweighs the fixed diagonal
+    (claim 3.2).
 
     Args:
         partition: (D,) the set of each patch.

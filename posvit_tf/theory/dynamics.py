@@ -1,7 +1,7 @@
 """Gradient descent on the simplified ViT with its gradient written out (paper, sections 3 and 4).
 
-With z = X v, S = softmax(t A), o = s z S^T and F = c sum_i act(O_i), act(x) = x^p + nu x, the gradient of
-the mean of log(1 + exp(-y F)) is
+With z = X v, S = softmax(t A), o = s z S^T and F = c sum_i act(o_i), act(x) = x^p + nu x, the
+gradient of the mean of log(1 + exp(-y F)) is
 
     G = -(c/N) y sigmoid(-y F) act'(o)
     grad v = X^T (s G S)
@@ -11,7 +11,6 @@ so that a step is five products, X v, z S^T, G S, G^T z and X^T dz, and S X is n
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,12 +19,10 @@ import tensorflow as tf
 from posvit_tf.errors import UserError
 
 
-@dataclass(frozen=True)
-class Form:
-    """The fixed numbers of F(X) = c sum_i act(s sum_j softmax(t A)_ij <v, X_j>), act(x) = x^p + nu x.
+class Form(NamedTuple):
+    """The fixed numbers of F(X) = c sum_i act(s sum_j softmax(t A)_ij <v, X_j>).
 
-    Raises:
-        UserError: p is not an odd number of 3 or more.
+    act(x) = x^p + nu x.
     """
 
     p: int
@@ -34,17 +31,12 @@ class Form:
     output_scale: float  # c
     score_scale: float  # t, 1 or 1/sqrt(d)
 
-    def __post_init__(self):
-        if self.p < 3 or self.p % 2 == 0:
-            raise UserError(f"p={self.p} makes no odd activation x^p + nu x: set p to 3, 5 or 7")
 
+class Rates(NamedTuple):
+    """Step lengths of v and A, and the longest steps: |dv| <= clip_v, max |dA_ij| <= clip_A.
 
-@dataclass(frozen=True)
-class Rates:
-    """Step lengths of v and of A, and the longest step of each: |dv| <= clip_v, max |dA_ij| <= clip_A.
-
-    A rate of 0 holds its parameter. The clips shorten a step and keep its direction; x^p has no bounded
-    gradient, so that without them a step can leave the region where the rates hold.
+    A rate of 0 holds its parameter. The clips shorten a step and keep its direction; the gradient of
+    x^p is not bounded, so that without them a step can leave the region where the rates hold.
     """
 
     v: float
@@ -62,7 +54,13 @@ class State(NamedTuple):
 
 
 def power(x: tf.Tensor, exponent: int) -> tf.Tensor:
-    """x^exponent for an even exponent, by products: tf.pow costs more than the matrix products here."""
+    """x^exponent by products, as tf.pow costs more than the matrix products here.
+
+    Raises:
+        UserError: the exponent p - 1 is not even, or is 0.
+    """
+    if exponent < 2 or exponent % 2:
+        raise UserError(f"p={exponent + 1} is not an odd number of 3 or more: set p to 3, 5 or 7")
     square = tf.square(x)
     result = square
     for _ in range(exponent // 2 - 1):
@@ -70,9 +68,9 @@ def power(x: tf.Tensor, exponent: int) -> tf.Tensor:
     return result
 
 
-@tf.function(reduce_retracing=True)
+@tf.function(autograph=False, reduce_retracing=True)
 def outputs(z: tf.Tensor, A: tf.Tensor, form: Form) -> tf.Tensor:
-    """F (n,) from z = <v, X_j> (n, D) and A (D, D); exactly 0 where only rounding keeps it from 0."""
+    """F (n,) from z = <v, X_j> (n, D) and A (D, D); 0 where only rounding keeps it from 0."""
     S = tf.nn.softmax(form.score_scale * A)
     o = form.scale * tf.matmul(z, S, transpose_b=True)  # (n,D)
     terms = o * (power(o, form.p - 1) + form.nu)  # (n,D)
@@ -115,7 +113,7 @@ def shorten(step: tf.Tensor, length: tf.Tensor, limit: float) -> tf.Tensor:
     return step * tf.minimum(1.0, limit / tf.maximum(length, 1e-30))
 
 
-@tf.function
+@tf.function(autograph=False)
 def update(X, y, v, A, form: Form, rates: Rates):
     """One step of gradient descent: v, A and the risk before it."""
     risk, grad_v, grad_A = gradient(X, y, v, A, form)
@@ -129,7 +127,7 @@ def update(X, y, v, A, form: Form, rates: Rates):
 def descend(
     samples: Iterable, v: np.ndarray, A: np.ndarray, form: Form, rates: Rates
 ) -> Iterator[State]:
-    """Gradient descent: the state and its risk on each element (X, y) of `samples`, a step between two.
+    """Gradient descent: the state and its risk on each element of `samples`, a step between two.
 
     `itertools.repeat((X, y), steps + 1)` is full-batch descent on the empirical risk;
     `Spatial.dataset(n, seed).take(steps + 1)` follows the population risk.

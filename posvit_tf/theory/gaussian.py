@@ -1,4 +1,4 @@
-"""Generalisation without association: Gaussian patches with a convolution's label (paper, figure 2)."""
+"""Generalisation without association: Gaussian patches, a convolution's label (paper, fig. 2)."""
 
 import itertools
 import time

@@ -3,9 +3,9 @@
 All are `dynamics.descend`; they differ in the samples and in what is held:
 
     realistic        N samples, v and A from Gaussian starts
-    idealised        fresh samples at every step, v = alpha w* and A_ij = 0 at the start. v stays on w*,
-                     so that patches of one number, x_j = <w*, X_j>, are all that is needed
-    semi-idealised   fresh samples at every step, v held at alpha(t) w* of a realistic run, A from 0
+    idealised        fresh samples a step, v = alpha w* and A_ij = 0 at the start. v stays on w*, so
+                     that patches of one number, x_j = <w*, X_j>, are all that is needed
+    semi-idealised   fresh samples a step, v held at alpha(t) w* of a realistic run, A from 0
 """
 
 import itertools
@@ -40,7 +40,9 @@ class Run:
     v: np.ndarray  # (d,)
     A: np.ndarray  # (D, D)
     data: Spatial
-    trace: list[dict[str, float]]  # step, risk and what `measure` gives, from the start to the end
+    trace: list[
+        dict[str, float]
+    ]  # step, risk and what `measure` gives; the risk is the one descended
     alphas: np.ndarray  # (steps + 1,) <v, w*> after each number of steps
     seconds: float
 
@@ -84,7 +86,7 @@ def measure(
     partition: np.ndarray,
     rng: np.random.Generator,
 ) -> dict[str, float]:
-    """Test error, alpha = <v, w*>, its cosine, gamma, rho and overlap. Here alone the sets are read.
+    """Test risk and error, alpha = <v, w*>, its cosine, gamma, rho, overlap; it alone reads the sets.
 
     Args:
         v: (d,). A: (D, D). form: the fixed numbers of the model.
@@ -94,8 +96,10 @@ def measure(
     """
     alpha = float(test.feature @ v)
     gamma, rho = association.tied_values(A, partition)
+    F = outputs(test.project(v), A, form).numpy()
     return {
-        "test_error": error_rate(outputs(test.project(v), A, form).numpy(), test.y),
+        "test_risk": float(np.mean(np.logaddexp(0, -test.y * F))),
+        "test_error": error_rate(F, test.y),
         "alpha": alpha,
         "cosine": alpha / max(float(np.linalg.norm(v)), 1e-30),
         "gamma": gamma,
@@ -112,8 +116,17 @@ def follow(
     rates: Rates,
     data: Spatial,
     rng: np.random.Generator,
+    fresh: bool,
 ) -> Run:
-    """Descends for `setting.steps` steps and measures about RECORDS times, the first and last state included."""
+    """Descends for `setting.steps` steps and measures the first, the last and some 50 states.
+
+    Args:
+        samples, v, A, rates: as `dynamics.descend` takes them.
+        setting: gives the form and the number of steps.
+        data: the distribution to measure on.
+        rng: draws the test samples.
+        fresh: whether each step has new samples: then the risk is the population's, on test samples.
+    """
     began = time.perf_counter()
     form = form_of(setting)
     test = data.projected(TEST_SAMPLES, rng)
@@ -123,7 +136,8 @@ def follow(
         alphas.append(float(data.feature @ state.v))
         if step % every == 0 or step == setting.steps:
             found = measure(state.v, state.A, form, test, data.partition, rng)
-            trace.append({"step": step, "risk": state.risk, **found})
+            risk = found["test_risk"] if fresh else state.risk
+            trace.append({"step": step, "risk": risk, **found})
     seconds = time.perf_counter() - began
     return Run(state.v, state.A, data, trace, np.array(alphas), seconds)
 
@@ -142,6 +156,7 @@ def realistic(setting: Setting, seed: int) -> Run:
         Rates(setting.eta_v, setting.eta_A),
         data,
         rng,
+        fresh=False,
     )
 
 
@@ -157,11 +172,12 @@ def idealised(setting: Setting, seed: int) -> Run:
         Rates(setting.eta_v, setting.eta_A),
         data,
         rng,
+        fresh=True,
     )
 
 
 def semi_idealised(setting: Setting, seed: int) -> Run:
-    """Descent of A alone on the population risk, v held at alpha(t) w* of `realistic(setting, seed)`."""
+    """Descent of A on the population risk, v held at alpha(t) w* of `realistic(setting, seed)`."""
     first = realistic(setting, seed)
     rng = np.random.default_rng(seed)
     data = on_feature(first.data)
@@ -173,6 +189,7 @@ def semi_idealised(setting: Setting, seed: int) -> Run:
         Rates(0.0, setting.eta_A),
         data,
         rng,
+        fresh=True,
     )
 
 

@@ -1,9 +1,10 @@
 """The idealised process as its three scalars (paper, section 3).
 
-v = alpha w*, and A holds sigma_A on the diagonal, gamma inside the sets and rho across them. A row of
-softmax(t A) then holds three values b, g, r, and with the sums m_l of x over the sets and their total m
+v = alpha w*, and A holds sigma_A on the diagonal, gamma inside the sets and rho across them. A row
+of softmax(t A) then holds three values b, g, r, and with the sums m_l of x over the sets and their
+total m
 
-    O_i = s alpha ((b - g) x_i + (g - r) m_{l(i)} + r m)
+    o_i = s alpha ((b - g) x_i + (g - r) m_{l(i)} + r m)
 
 The entries of A that share gamma also share its gradient: D (C-1) of them, and D (D-C) share rho.
 """
@@ -42,7 +43,7 @@ def scalar_risk(x, y, sets, alpha, gamma, rho, sigma_A: float, form: Form) -> tf
     return tf.reduce_mean(tf.nn.softplus(-y * F))
 
 
-@tf.function
+@tf.function(autograph=False)
 def scalar_update(x, y, sets, values, sigma_A: float, form: Form, rates: Rates):
     """One step of (alpha, gamma, rho), and the risk before it."""
     D, L = sets.shape
@@ -65,11 +66,10 @@ def idealised_scalars(setting: Setting, seed: int) -> Path:
     sets = tf.one_hot(data.partition, setting.L)
     rates = Rates(setting.eta_v, setting.eta_A)
     values = tf.constant([setting.omega, 0.0, 0.0])
+    form = form_of(setting)
     path = []
     for X, y in data.dataset(setting.N, seed).take(setting.steps + 1):
-        following, risk = scalar_update(
-            X[..., 0], y, sets, values, setting.sigma_A, form_of(setting), rates
-        )
+        following, risk = scalar_update(X[..., 0], y, sets, values, setting.sigma_A, form, rates)
         path.append((*values.numpy(), float(risk)))
         values = following
     return Path(*np.array(path).T)

@@ -1,7 +1,10 @@
-"""The numbers of a theory run, their derived values and the named settings. Imports no TensorFlow."""
+"""The numbers of a theory run, those that derive from others, and the named settings."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from ml_collections import ConfigDict, config_dict
 
 from posvit_tf.data.spatial import check_sets
 from posvit_tf.errors import UserError
@@ -9,7 +12,7 @@ from posvit_tf.errors import UserError
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of the simplified ViT on spatially structured data; None fields derive from the others.
+    """The simplified ViT on spatially structured data, in numbers; fields of None derive.
 
     Args:
         D: patches. C: patches a set. L: sets, D / C.
@@ -19,12 +22,12 @@ class Setting:
         sigma: noise, 1 / sqrt(d) when None.
         p, nu: of the activation x^p + nu x.
         sigma_A: the fixed diagonal of A.
-        omega: standard deviation of the start of v; the start alpha0 of v = alpha0 w* in the idealised process.
+        omega: standard deviation of the start of v; alpha0 in v = alpha0 w* where it starts on w*.
         eta_v, eta_A: step lengths of v and A; eta_A is `0.3 D L` when None.
         steps: updates.
         partition: `contiguous` or `random` sets.
-        output_scale: c in F = c sum_i act(O_i), 1 / D when None. The paper's c = 1 is the same model with
-            v, omega and nu rescaled.
+        output_scale: c in F = c sum_i act(o_i), 1 / D when None. The paper's c = 1 is the same
+            model with v, omega and nu rescaled.
         score_scale: t in softmax(t A): 1, or 1 / sqrt(d) as printed in the paper.
 
     Raises:
@@ -89,18 +92,34 @@ SETTINGS = {
     "hard": dict(D=128, C=4, d=32, N=4000, q=0.125, steps=250, eta_v=2e-3),
     # The paper's figure 4; its printed q = log(100)/10 does not give its curve, half of it does.
     "figure4": dict(D=10, C=2, d=100, N=1000, q=math.log(100) / 20, steps=400),
-    # v starts on w* and A at 0; the rates keep the three events apart. kappa = q D / C^2 = .5
+    # For the population risk, at kappa = q D / C^2 = 0.5; the rates keep the three events apart.
     "population": dict(
         D=256,
         C=8,
         d=256,
-        N=2048,
+        N=1024,
         q=0.125,
         steps=300,
         nu=1e-3,
         sigma_A=1.5,
         omega=0.03,
         eta_v=1e-3,
-        eta_A=200.0,
+        eta_A=500.0,
     ),
 }
+
+
+def config_fields(setting: Mapping[str, int | float | str]) -> dict:
+    """A `Setting`'s arguments as fields of a config: those that derive are placeholders."""
+    placeholders = {"L": int, "sigma": float, "eta_A": float, "output_scale": float}
+    return {
+        field.name: setting.get(field.name, field.default)
+        if field.name in setting or field.name not in placeholders
+        else config_dict.placeholder(placeholders[field.name])
+        for field in fields(Setting)
+    }
+
+
+def from_config(config: ConfigDict) -> Setting:
+    """The `Setting` of a config made with `config_fields`."""
+    return Setting(**{field.name: config[field.name] for field in fields(Setting)})

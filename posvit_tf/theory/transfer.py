@@ -1,4 +1,4 @@
-"""A learned A makes a new feature on the same sets cheap to learn (paper, claims 5.1 and 5.2; claim 3.2)."""
+"""What a frozen A is worth: transfer to a new feature, and claim 3.2 (paper, section 4)."""
 
 import itertools
 from dataclasses import replace
@@ -19,7 +19,7 @@ STRENGTH = 10.0  # A_ij of a matrix made by hand, enough to outweigh the rest of
 def learn(
     X: np.ndarray, y: np.ndarray, A: np.ndarray, setting: Setting, eta_A: float, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """v (d,) and A (D, D) after `setting.steps` steps on X (n, D, d), y (n,); eta_A = 0 freezes A."""
+    """v (d,) and A (D, D) after `setting.steps` steps on X (n, D, d), y (n,)."""
     samples = (tf.constant(X), tf.constant(y))
     rates = Rates(setting.eta_v, eta_A)
     for state in descend(
@@ -39,9 +39,12 @@ def transfer_errors(
 ) -> dict[str, list[float]]:
     """Test errors on a new feature w* with the sets of `source`, by method and number of samples.
 
-    frozen: v is learned, A is held. scratch: v and A are learned. uniform: v is learned under uniform
-    attention. oracle: v is learned, A is made from the true sets. untrained: A is held and v random, so
-    that what `frozen` gains is seen to come from its samples. logistic: regression on the patches.
+    frozen      v is learned, A is held
+    scratch     v and A are learned
+    uniform     v is learned, attention is uniform
+    oracle      v is learned, A is made from the true sets
+    untrained   A is held and v is random: what `frozen` gains over it comes from the samples
+    logistic    regression on the patches
 
     Args:
         setting: gives the rates and steps.

@@ -93,7 +93,9 @@ def keep_newest(folder: Path, keep: int) -> None:
         path.unlink()
 
 
-def assign(variables: dict[str, keras.Variable], arrays: dict[str, np.ndarray], source: str) -> None:
+def assign(
+    variables: dict[str, keras.Variable], arrays: dict[str, np.ndarray], source: str
+) -> None:
     """Sets every variable from the arrays; both must hold the same names, shapes and types.
 
     Raises:

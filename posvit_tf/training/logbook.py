@@ -50,7 +50,7 @@ def prepare(workdir: Path, config: ConfigDict) -> dict | None:
         ) from error
     except json.JSONDecodeError as error:
         raise UserError(
-            f"{recorded if error.doc != '' else workdir} is not readable JSON: choose another --workdir"
+            f"config.json or result.json in {workdir} is not JSON ({error}): choose another --workdir"
         ) from error
     return None
 
@@ -146,45 +146,44 @@ class Logbook:
 
 
 class Progress:
-    """One line that says how far the run is; in a terminal it overwrites itself."""
+    """One line that says how far the run is; in a terminal it overwrites itself.
 
-    def __init__(self, updates: int):
-        self.updates = updates
+    Args:
+        update: updates done before. updates: of the whole run. images: an update takes.
+    """
+
+    def __init__(self, update: int, updates: int, images: int):
+        self.update, self.updates, self.images = update, updates, images
         self.terminal = sys.stdout.isatty()
-        self.told = time.monotonic()
-        self.start = None
+        self.time = self.told = time.monotonic()
 
-    def show(self, update: int, epoch: int, loss: float, accuracy: float, images: int) -> float:
-        """Prints the line and returns the images a second since the first call.
+    def show(self, update: int, epoch: int, loss: float, accuracy: float) -> float:
+        """Prints the line, with loss and accuracy since the last one.
 
-        Args:
-            update: updates done. epoch: counted from 1. loss, accuracy: of the last interval.
-            images: images an update.
+        Returns:
+            Images a second since the last call; the first one counts the tracing too.
         """
         now = time.monotonic()
-        if self.start is None:  # the first interval holds the tracing and is not the run's pace
-            self.start, self.first_update = now, update
-        pace = (update - self.first_update) / max(now - self.start, 1e-9)  # updates a second
+        pace = (update - self.update) / (now - self.time)  # updates a second
+        self.update, self.time = update, now
         if self.terminal or now - self.told >= NARRATE_SECONDS:
             self.told = now
-            left = (self.updates - update) / pace if pace else None
             line = (
                 f"update {update}/{self.updates}  epoch {epoch}  loss {loss:.4f}  "
-                f"accuracy {accuracy:.4f}  {pace * images:.0f} images/s  ETA {duration(left)}"
+                f"accuracy {accuracy:.4f}  {pace * self.images:.0f} images/s  "
+                f"ETA {duration((self.updates - update) / pace)}"
             )
             print(f"\r{line:<100}" if self.terminal else line, end="" if self.terminal else "\n")
             sys.stdout.flush()
-        return pace * images
+        return pace * self.images
 
     def say(self, text: str) -> None:
         """Prints a line that stays."""
         print(f"\r{text:<100}" if self.terminal else text, flush=True)
 
 
-def duration(seconds: float | None) -> str:
-    """3725 -> 1:02:05; None -> ?"""
-    if seconds is None:
-        return "?"
+def duration(seconds: float) -> str:
+    """3725 -> 1:02:05."""
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

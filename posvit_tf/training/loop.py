@@ -84,9 +84,7 @@ class Evaluator:
 
     def logits(self, split: Split) -> np.ndarray:
         """float32 (n, K), in the order of the split."""
-        dataset = distribute(
-            self.strategy, images.eval_dataset, split, batch_size=self.batch_size
-        )
+        dataset = distribute(self.strategy, images.eval_dataset, split, batch_size=self.batch_size)
         batches = [self.forward(batch) for batch in dataset]
         return np.concatenate([b.numpy() for b in batches])[: len(split.labels)]
 
@@ -192,7 +190,8 @@ def train(
         checkpoint.assign(variables, arrays, f"the checkpoint in {folder}")
         print(f"resumed at update {done} of {run.updates}")
     log = Logbook(workdir, done)
-    progress = Progress(run.updates)
+    examples = config.data.batch_size * config.train.accumulate  # of an update
+    progress = Progress(done, run.updates, examples)
     started = time.monotonic()
 
     def seconds() -> float:
@@ -230,7 +229,9 @@ def train(
             epoch = run.epoch(done)
 
             if done % LOG_EVERY == 0 or epoch_ends or last:
-                figures = np.array(figures)  # (updates since the last line, 2): waits for the device
+                figures = np.array(
+                    figures
+                )  # (updates since the last line, 2): waits for the device
                 bad = np.flatnonzero(~np.isfinite(figures[:, 0]))
                 if len(bad):
                     raise UserError(
@@ -239,8 +240,7 @@ def train(
                         "or set optimizer.clip_norm=1.0"
                     )
                 loss, accuracy = (float(f) for f in figures.mean(axis=0, dtype="float64"))
-                examples = config.data.batch_size * config.train.accumulate
-                pace = progress.show(done, epoch, loss, accuracy, examples)
+                pace = progress.show(done, epoch, loss, accuracy)
                 log.write(
                     step=done,
                     epoch=epoch,
@@ -268,8 +268,10 @@ def train(
                         best = {**figure, "step": done, "epoch": epoch}
                         save_best(best)
 
-            if last or interrupt.asked or (
-                epoch_ends and epoch % config.checkpoint.every_epochs == 0
+            if (
+                last
+                or interrupt.asked
+                or (epoch_ends and epoch % config.checkpoint.every_epochs == 0)
             ):
                 save()
             if interrupt.asked and not last:

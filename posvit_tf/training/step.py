@@ -65,18 +65,18 @@ def make_update(
             for layer, state in enumerate(seeds):
                 state.assign(tf.stack([config.seed * len(seeds) + layer, draw]))
             part, part_figures = forward_backward(images[micro], labels[micro])
-            gradients = part if gradients is None else [a + b for a, b in zip(gradients, part)]
+            gradients = (
+                part if gradients is None else [a + b for a, b in zip(gradients, part, strict=True)]
+            )
             figures += part_figures
-        *gradients, figures = context.all_reduce(
-            tf.distribute.ReduceOp.SUM, [*gradients, figures]
-        )
+        *gradients, figures = context.all_reduce(tf.distribute.ReduceOp.SUM, [*gradients, figures])
         scale = optimizer.scale_loss(1.0)
         if clip_norm:
             gradients, _ = tf.clip_by_global_norm(gradients, clip_norm * scale)
         if coupled_l2:
             gradients = [
                 g + coupled_l2 * scale * v.value if id(v) in decayed else g
-                for g, v in zip(gradients, weights)
+                for g, v in zip(gradients, weights, strict=True)
             ]
         optimizer.apply(gradients, weights)
         return figures

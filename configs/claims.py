@@ -1,0 +1,18 @@
+"""The paper's claims, each with its setting, what was found over the seeds, and whether it holds.
+
+A claim that fails at these finite sizes is shown as failing (paper, section 4).
+
+    python main.py --config=claims
+
+Cost: 250 CPU-seconds for 5 seeds.
+Expect: the table of results/claims.md.
+"""
+
+from ml_collections import ConfigDict
+
+from posvit_tf.config import parse_arguments
+
+
+def get_config(arg: str = "") -> ConfigDict:
+    parse_arguments(arg)
+    return ConfigDict(dict(task="claims", seed=0, seeds=5))

@@ -1,0 +1,70 @@
+"""Learn A on one feature, then a new feature on the same sets from few samples."""
+
+from pathlib import Path
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from posvit_tf.analysis import theory_plots
+from posvit_tf.tasks.associate import describe, summarise
+from posvit_tf.theory.processes import realistic
+from posvit_tf.theory.settings import from_config
+from posvit_tf.theory.summary import over_seeds
+from posvit_tf.theory.transfer import transfer_errors
+from posvit_tf.training import logbook
+
+
+def sizes_up_to(largest: int) -> tuple[int, ...]:
+    """16, 32, 64, ... up to `largest`."""
+    return tuple(2**k for k in range(4, largest.bit_length()))
+
+
+def run(config: ConfigDict, workdir: Path) -> None:
+    """Runs the source and every method of transfer once a seed; writes result.json and plots/.
+
+    Raises:
+        UserError: settings that do not fit, or a risk that is not finite.
+    """
+    setting = from_config(config)
+    describe(setting)
+    sizes = sizes_up_to(config.largest_n)
+    seeds = range(config.seed, config.seed + config.seeds)
+    log = logbook.Logbook(workdir, update=-1)
+    sources, found = [], []
+    for seed in seeds:
+        sources.append(realistic(setting, seed))
+        found.append(transfer_errors(setting, sources[-1].A, sources[-1].data, sizes, seed))
+        for i, n in enumerate(sizes):
+            errors = {name: curve[i] for name, curve in found[-1].items()}
+            log.write(step=n, split=f"seed_{seed}", **errors)
+        print(f"seed {seed} done", flush=True)
+    errors = {
+        name: np.array([errors[name] for errors in found]) for name in found[0]
+    }  # each (seeds, sizes)
+    (workdir / "plots").mkdir(exist_ok=True)
+    caption = theory_plots.transfer_curves(sizes, errors, workdir / "plots" / "transfer.png")
+    result = {
+        "task": config.task,
+        "config": config.name,
+        "setting": config.setting,
+        "seeds": list(seeds),
+        **summarise(sources, setting),
+        "transfer": {
+            name: {
+                str(n): {**over_seeds(column), "median": float(np.median(column))}
+                for n, column in zip(sizes, array.T, strict=True)
+            }
+            for name, array in errors.items()
+        },
+        "captions": {"transfer.png": caption},
+    }
+    logbook.write_json(workdir / "result.json", result)
+    print(table(sizes, errors), f"{workdir / 'result.json'}", sep="\n")
+
+
+def table(sizes: tuple[int, ...], errors: dict[str, np.ndarray]) -> str:
+    """Median test errors, a line a method and a column a number of samples."""
+    lines = ["  median test error at n =" + "".join(f"{n:>8}" for n in sizes)]
+    for name, array in errors.items():
+        lines.append(f"  {name:24}" + "".join(f"{x:8.3f}" for x in np.median(array, axis=0)))
+    return "\n".join(lines)

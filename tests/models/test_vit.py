@@ -1,0 +1,173 @@
+import os
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from posvit_tf import config
+from posvit_tf.models.vit import intermediates, vit
+
+CIFAR = (32, 32, 3)
+PARAMETERS = {
+    "digits": ((8, 8, 1), 10, 102_666),
+    "cifar10": (CIFAR, 10, 6_268_810),
+    "cifar10:attention=content": (CIFAR, 10, 6_268_810),
+    "cifar10:attention=free": (CIFAR, 10, 4_553_950),
+    "cifar10:size=nano": (CIFAR, 10, 311_338),
+    "cifar10:patch=2": (CIFAR, 10, 6_328_714),
+    "cifar100": (CIFAR, 100, 6_303_460),
+    "svhn": (CIFAR, 10, 6_268_810),
+}
+
+SHAPE, MEAN, STD = (4, 6, 3), (100.0, 110.0, 120.0), (50.0, 60.0, 65.0)
+
+
+@pytest.fixture
+def images():
+    return np.random.default_rng(0).integers(0, 256, (3, *SHAPE), dtype=np.uint8)
+
+
+def tiny(attention, precision="float32", **model):
+    """A model of 2x3 patches, two blocks and width 8, every weight random."""
+    model = {"depth": 2, "heads": 2, "width": 8, "mlp_width": 8, **model}
+    fields = config.load(f"digits:attention={attention}", {f"model.{k}": model[k] for k in model})
+    built = vit(SHAPE, 4, MEAN, STD, dtype=precision, **fields.model)
+    rng = np.random.default_rng(1)
+    for weight in built.trainable_weights:
+        weight.assign(rng.normal(scale=0.5, size=weight.shape))
+    return built
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameter_count(name):
+    shape, classes, count = PARAMETERS[name]
+    loaded = config.load(name)
+    channels = shape[-1]
+    model = vit(
+        shape, classes, (0.0,) * channels, (1.0,) * channels, dtype=loaded.precision, **loaded.model
+    )
+    assert model.count_params() == count
+
+
+def test_every_image_config_has_its_count():
+    image_configs = {name for name in config.paths() if config.load(name).task == "classify"}
+    assert image_configs == {name.partition(":")[0] for name in PARAMETERS}
+
+
+def test_images_are_normalised_in_the_model():
+    model = tiny("positional")
+    image = np.array([m + k * s for k, (m, s) in enumerate(zip(MEAN, STD, strict=True))])
+    patches = intermediates(model)(np.full((1, *SHAPE), image, "uint8"))["patches"]
+    kernel, bias = model.get_layer("patches").get_weights()
+    expected = np.tile([0.0, 1.0, 2.0], 4) @ kernel + bias  # channel k stands k deviations off
+    np.testing.assert_allclose(patches, np.tile(expected, (1, 6, 1)), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("attention", "map_shape"),
+    [
+        ("positional", (2, 7, 7)),
+        ("free", (2, 7, 7)),
+        ("uniform", (2, 7, 7)),
+        ("content", (3, 2, 7, 7)),
+    ],
+)
+def test_intermediates_and_what_the_maps_depend_on(attention, map_shape, images):
+    model = intermediates(tiny(attention))
+    values, others = model(images), model(255 - images)
+    assert {name: tuple(value.shape) for name, value in values.items()} == {
+        "patches": (3, 6, 8),
+        "block_1": (3, 7, 8),
+        "block_1/map": map_shape,
+        "block_2": (3, 7, 8),
+        "block_2/map": map_shape,
+        "logits": (3, 4),
+    }
+    for block in ("block_1", "block_2"):
+        attention_map, other = values[f"{block}/map"], others[f"{block}/map"]
+        np.testing.assert_allclose(np.sum(attention_map, axis=-1), 1.0, rtol=1e-6)
+        if attention == "content":
+            assert np.all(np.abs(attention_map - other).max(axis=(1, 2, 3)) > 0.01)
+        else:
+            np.testing.assert_array_equal(attention_map, other)
+    assert np.all(np.abs(values["logits"] - others["logits"]).max(axis=1) > 0.01)
+
+
+def test_mean_pool_and_content_attention_without_positions_ignore_the_order_of_patches(images):
+    model = tiny("content", pool="mean", positions="none")
+    swapped = np.concatenate([images[:, 2:], images[:, :2]], axis=1)  # the two rows of patches
+    np.testing.assert_allclose(model(swapped), model(images), atol=1e-5)
+    assert intermediates(model)(images)["block_1"].shape == (3, 6, 8)
+    placed = tiny("content", pool="mean", positions="sincos")
+    assert np.all(np.abs(placed(swapped) - placed(images)).max(axis=1) > 1e-3)
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize("attention", ["positional", "content", "free"])
+def test_logits_are_float32_in_every_precision(attention, precision, images):
+    values = intermediates(tiny(attention, precision))(images)
+    assert values["block_2"].dtype == keras.DTypePolicy(precision).compute_dtype
+    assert values["logits"].dtype == values["block_2/map"].dtype == tf.float32
+    np.testing.assert_allclose(values["logits"], tiny(attention)(images), atol=0.2)
+
+
+# A user's program: of this package it imports the layers and nothing else.
+FRESH = """
+import sys
+import keras
+import numpy as np
+import posvit_tf.layers
+
+data = np.load("data.npz")
+for kind in sys.argv[1:]:
+    model = keras.models.load_model(f"{kind}.keras")
+    # One step: op by op is the slower way in JAX, tracing in TensorFlow.
+    model.run_eagerly = keras.backend.backend() == "tensorflow"
+    logits = model.predict_on_batch(data["images"])
+    np.savez(kind, logits, *map(np.array, model.optimizer.variables))
+model.train_on_batch(data["images"], data["labels"])
+np.savez("trained", *model.get_weights())
+"""
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A folder of compiled models, and by file what a process that loads them must write into it."""
+    folder = tmp_path_factory.mktemp("saved")
+    images = np.random.default_rng(0).integers(0, 256, (3, *SHAPE), dtype=np.uint8)
+    labels = np.array([0, 3, 1])
+    np.savez(folder / "data", images=images, labels=labels)
+    expected = {}
+    for kind in ("content", "free", "positional"):
+        model = tiny(kind)
+        # A larger epsilon than Adam's own, which turns rounding into a step where the gradient is 0.
+        optimizer = keras.optimizers.AdamW(1e-2, epsilon=1e-2)
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(optimizer, loss, run_eagerly=True)
+        model.train_on_batch(images, labels)
+        model.save(folder / f"{kind}.keras")
+        expected[kind] = [model.predict_on_batch(images), *map(np.array, optimizer.variables)]
+    # One more step of the last: the loaded optimizer goes on, with the layers' own gradients.
+    model.train_on_batch(images, labels)
+    return folder, expected | {"trained": model.get_weights()}
+
+
+@pytest.mark.parametrize(("backend", "tolerance"), [("tensorflow", 1e-6), ("jax", 1e-5)])
+def test_saved_model_is_the_same_in_a_fresh_process(backend, tolerance, saved):
+    folder, expected = saved
+    # The flag halves what JAX spends on compiling; the numbers stay.
+    environment = {"KERAS_BACKEND": backend, "XLA_FLAGS": "--xla_backend_optimization_level=0"}
+    subprocess.run(
+        [sys.executable, "-c", FRESH, "content", "free", "positional"],
+        cwd=folder,
+        env=os.environ | environment,
+        check=True,
+    )
+    for file, values in expected.items():
+        with np.load(folder / f"{file}.npz") as found:
+            assert len(found.files) == len(values)
+            for name, value in zip(found.files, values, strict=True):
+                np.testing.assert_allclose(found[name], value, rtol=tolerance, atol=tolerance)

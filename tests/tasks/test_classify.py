@@ -1,0 +1,243 @@
+"""Whole runs on the real digits, small enough to repeat: what they leave, and what stopping does."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from ml_collections import ConfigDict
+
+import posvit_tf
+from posvit_tf.data import sources
+from posvit_tf.errors import UserError
+from posvit_tf.tasks import classify
+from posvit_tf.training import checkpoint, logbook, loop
+
+MAIN = Path(__file__).parents[2] / "main.py"
+RANDOM = {"model.dropout": 0.2, "model.drop_path": 0.2, "model.depth": 2}
+FOUR_EPOCHS = {**RANDOM, "train.epochs": 4}
+
+
+def lines(workdir, split):
+    rows = map(json.loads, (workdir / "metrics.jsonl").read_text().splitlines())
+    return [row for row in rows if row["split"] == split]
+
+
+def run(config, workdir):
+    assert logbook.prepare(workdir, config) is None
+    return classify.run(config, workdir)
+
+
+@pytest.fixture(scope="module")
+def straight(tiny, tmp_path_factory):
+    """A run of four epochs that nothing interrupts."""
+    workdir = tmp_path_factory.mktemp("straight")
+    config = tiny(FOUR_EPOCHS)
+    return config, workdir, run(config, workdir)
+
+
+def test_a_run_leaves_what_the_contract_names(straight):
+    config, workdir, result = straight
+    assert result == json.loads((workdir / "result.json").read_text())
+    names = "task config seed steps epochs parameters replicas weights_sha256 test".split()
+    assert set(names) <= set(result)
+    assert (result["steps"], result["epochs"], result["replicas"]) == (40, 4, 1)
+    assert set(result["test"]) == {"accuracy", "loss", "examples"}
+    assert result["test"]["examples"] == 360
+    for file in ("config.json", "command.txt", "tensorboard", "plots/learning_curves.png"):
+        assert (workdir / file).exists()
+    assert [row["step"] for row in lines(workdir, "eval")] == [10, 20, 30, 40]
+    assert [row["epoch"] for row in lines(workdir, "eval")] == [1, 2, 3, 4]
+    assert sum(row["examples"] for row in lines(workdir, "train")) == 4 * 160
+    assert len(list((workdir / "checkpoints").glob("update_*.npz"))) == config.checkpoint.keep
+    assert logbook.prepare(workdir, config) == result
+
+
+def test_load_gives_the_reported_model_back(straight):
+    _, workdir, result = straight
+    model, class_names, config = posvit_tf.load(workdir)
+    assert class_names == tuple("0123456789")
+    test = sources.load(config.data).test
+    predictions = model.predict(test.images, verbose=0).argmax(axis=1)
+    assert float(np.mean(predictions == test.labels)) == result["test"]["accuracy"]
+    best = max(lines(workdir, "eval"), key=lambda row: row["accuracy"])
+    assert result["eval"]["step"] == best["step"]
+
+
+def test_evaluation_only(straight, tiny, tmp_path):
+    _, workdir, result = straight
+    config = tiny({**RANDOM, "train.epochs": 0, "init_from": str(workdir)})
+    assert run(config, tmp_path)["test"] == result["test"]
+
+
+def test_weights_of_another_model_are_refused_by_name(straight, tiny, tmp_path):
+    config = tiny({"init_from": str(straight[1])})  # one block, not two
+    with pytest.raises(UserError, match=r"best\.npz holds unknown weights/.*block"):
+        run(config, tmp_path)
+
+
+@pytest.mark.parametrize("update", [20, 26])
+def test_ctrl_c_saves_and_the_resumed_run_is_bitwise_equal(
+    straight, tiny, tmp_path, monkeypatch, capsys, update
+):
+    config, _, result = straight
+    make_update = loop.make_update
+
+    def interrupted(*args):
+        inner = make_update(*args)
+
+        def update_weights(images, labels, number):
+            if int(number) == update - 1:
+                os.kill(os.getpid(), signal.SIGINT)
+            return inner(images, labels, number)
+
+        return update_weights
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "make_update", interrupted)
+        with pytest.raises(SystemExit) as stop:
+            run(config, tmp_path)
+    assert stop.value.code == 130
+    assert f"--workdir={tmp_path}" in capsys.readouterr().out
+    assert checkpoint.latest(tmp_path / "checkpoints")[1]["update"] == update
+
+    # as after a power cut: a line half written and one past the checkpoint
+    with open(tmp_path / "metrics.jsonl", "a") as file:
+        file.write('{"step": 39, "epoch": 4, "split": "train", "loss": 0.0}\n{"step": 4')
+    again = run(config, tmp_path)
+    assert again["weights_sha256"] == result["weights_sha256"]
+    assert again["test"] == result["test"]
+    for split in ("train", "eval"):
+        steps, losses = ([row[key] for row in lines(tmp_path, split)] for key in ("step", "loss"))
+        assert steps == [row["step"] for row in lines(straight[1], split)]
+        assert losses == [row["loss"] for row in lines(straight[1], split)]
+
+
+def test_kill_in_mid_epoch_and_the_resumed_run_is_bitwise_equal(straight, tiny_flags, tmp_path):
+    flags = [*tiny_flags, *(f"--config.{k}={v}" for k, v in FOUR_EPOCHS.items())]
+    command = [sys.executable, str(MAIN), *flags, f"--workdir={tmp_path}"]
+    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    metrics = tmp_path / "metrics.jsonl"
+    while not (metrics.exists() and '"step": 20' in metrics.read_text()):
+        assert first.poll() is None
+        time.sleep(0.005)
+    first.kill()
+    first.wait()
+    assert not (tmp_path / "result.json").exists()
+    second = subprocess.run(command, capture_output=True, text=True)
+    assert second.returncode == 0, second.stderr
+    assert "resumed at update" in second.stdout
+    assert second.stdout.splitlines()[-1] == f"workdir: {tmp_path}"
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["weights_sha256"] == straight[2]["weights_sha256"]
+
+    third = subprocess.run(command, capture_output=True, text=True)  # finished: it only tells
+    assert third.returncode == 0
+    assert f"test accuracy {result['test']['accuracy']:.4f}" in third.stdout
+
+
+def test_a_loss_that_is_not_finite_names_its_update_and_keeps_the_checkpoint(
+    tiny, tmp_path, monkeypatch
+):
+    make_update = loop.make_update
+
+    def broken(*args):
+        inner = make_update(*args)
+        return lambda images, labels, number: (
+            inner(images, labels, number) * (float("nan") if int(number) >= 13 else 1.0)
+        )
+
+    monkeypatch.setattr(loop, "make_update", broken)
+    with pytest.raises(UserError, match=r"not finite at update 14;.*learning_rate"):
+        run(tiny(), tmp_path)
+    assert checkpoint.latest(tmp_path / "checkpoints")[1]["update"] == 10
+
+
+def test_a_rate_far_too_high_stops_the_run(tiny, tmp_path):
+    with pytest.raises(UserError, match="not finite"):
+        run(tiny({"optimizer.name": "sgd", "optimizer.learning_rate": 1e30}), tmp_path)
+
+
+def test_without_eval_split_the_last_averaged_weights_are_reported(tiny, tmp_path):
+    config = tiny({"data.eval_split": "", "optimizer.ema_decay": 0.9, "train.steps": 7})
+    result = run(config, tmp_path)
+    assert result["steps"] == 7 and result["eval"] is None and not lines(tmp_path, "eval")
+    arrays, _ = checkpoint.latest(tmp_path / "checkpoints")
+    best, _ = checkpoint.load(tmp_path / "checkpoints" / "best.npz")
+    last = {k: v for k, v in arrays.items() if k.startswith("model/") and "seed" not in k}
+    averages = [v for k, v in arrays.items() if k.endswith("average")]
+    assert len(averages) == len(best)
+    for average, reported in zip(averages, best.values(), strict=True):
+        np.testing.assert_array_equal(average, reported)
+    assert any((a != b).any() for a, b in zip(last.values(), best.values(), strict=True))
+
+
+def test_two_devices_train_like_one(tiny, tmp_path):
+    one, two = tmp_path / "one", tmp_path / "two"
+    run(tiny({"train.accumulate": 2}), one)
+    result = run(tiny({"train.accumulate": 2, "strategy": "mirrored", "cpu_devices": 2}), two)
+    assert result["replicas"] == 2
+    for a, b in zip(lines(one, "eval"), lines(two, "eval"), strict=True):
+        np.testing.assert_allclose(a["loss"], b["loss"], rtol=1e-5)
+
+
+def test_every_field_is_read(tiny, tmp_path, monkeypatch):
+    config, read = tiny({"train.steps": 1}), set()
+    sections = {id(config): ""} | {id(v): f"{k}." for k, v in config.items() if hasattr(v, "keys")}
+    get = ConfigDict.__getitem__
+
+    def recorded(self, key):
+        if id(self) in sections:
+            read.add(sections[id(self)] + key)
+        return get(self, key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ConfigDict, "__getitem__", recorded)
+        classify.run(config, tmp_path)
+    fields = set(logbook.flat(json.loads(config.to_json_best_effort())))
+    # eval.every_epochs and checkpoint.every_epochs are read where an epoch ends
+    assert fields - read == {"eval.every_epochs", "checkpoint.every_epochs"}
+
+
+def test_another_config_in_the_workdir_is_refused_by_field(straight, tiny):
+    with pytest.raises(UserError, match="another config.*train.epochs 4 there, 3 here"):
+        logbook.prepare(straight[1], tiny({**RANDOM, "train.epochs": 3}))
+
+
+def test_other_images_under_a_run_are_refused(straight, tmp_path, monkeypatch):
+    config, workdir, _ = straight
+    monkeypatch.setattr(loop, "fingerprint", lambda split: "other")
+    with pytest.raises(UserError, match="other images"):
+        classify.run(config, workdir)
+
+
+def test_out_of_memory_names_the_batch(tiny, tmp_path, monkeypatch):
+    def full(*_):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
+
+    monkeypatch.setattr(loop, "train", full)
+    with pytest.raises(UserError, match=r"out of memory with data.batch_size=16"):
+        run(tiny(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data.batch_size": 161}, "161.*160"),
+        ({"data.batch_size": 15, "strategy": "mirrored", "cpu_devices": 2}, "15.*14 or 16"),
+        ({"model.patch_size": 3}, "8x8.*3x3"),
+        ({"strategy": "tpu"}, "strategy=tpu"),
+        ({"init_from": "/nowhere"}, "/nowhere"),
+    ],
+)
+def test_bad_settings_are_one_line(tiny, tmp_path, changes, message):
+    with pytest.raises(UserError) as error:
+        run(tiny(changes), tmp_path)
+    assert re.search(message, str(error.value)) and "\n" not in str(error.value)

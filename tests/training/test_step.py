@@ -1,0 +1,144 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from posvit_tf.training import checkpoint, loop, optim, step
+
+FACTS = {"image_shape": (8, 8, 1), "class_names": "abc", "mean": (90.0,), "std": (60.0,)}
+
+
+def updated(config, replicas=1, updates=3):
+    """The model's variables and the figures after some updates on fixed images."""
+    from posvit_tf.tasks.classify import build
+
+    keras.utils.set_random_seed(1)
+    devices = [d.name for d in tf.config.list_logical_devices("CPU")][:replicas]
+    strategy = (
+        tf.distribute.MirroredStrategy(devices) if replicas > 1 else tf.distribute.get_strategy()
+    )
+    with strategy.scope():
+        model = build(config, FACTS)
+        rate = optim.schedule(config.optimizer, 4, 1)
+        optimizer = optim.make(config.optimizer, config.precision, model, rate)
+    update = step.make_update(config, strategy, model, optimizer)
+    rng = np.random.default_rng(0)
+    k, share = config.train.accumulate, config.data.batch_size // replicas
+    figures = []
+    for number in range(updates):
+        # (R*k*b,...): the same 16 images an update however they are shared out
+        images = rng.integers(0, 256, (16, 8, 8, 1), dtype=np.uint8)
+        labels = rng.integers(0, 3, 16).astype("int32")
+
+        def own(values, context):
+            r = context.replica_id_in_sync_group
+            return tf.constant(
+                values.reshape(k, replicas, share, *values.shape[1:])[:, r]  # (k,b,...)
+            )
+
+        batch = [
+            strategy.experimental_distribute_values_from_function(lambda c, v=v: own(v, c))
+            if replicas > 1
+            else tf.constant(v.reshape(k, share, *v.shape[1:]))
+            for v in (images, labels)
+        ]
+        figures.append(update(*batch, tf.constant(number, tf.int64)).numpy())
+    values = checkpoint.values(checkpoint.named(model.trainable_variables, "w"))
+    averages = checkpoint.values(checkpoint.named(optimizer.variables, "o"))
+    return values, averages, np.array(figures)
+
+
+def assert_close(a, b, tolerance):
+    for left, right in zip(a[:2], b[:2], strict=True):
+        for name, value in left.items():
+            np.testing.assert_allclose(value, right[name], atol=tolerance, err_msg=name)
+    np.testing.assert_allclose(a[2], b[2], rtol=tolerance)
+
+
+@pytest.mark.parametrize("name", ["sgd", "adamw", "adam"])
+def test_two_replicas_and_two_micro_batches_equal_one(tiny, name):
+    # A gradient summed twice, clipped before the sum, or decayed twice would show: clipping acts here.
+    options = {
+        "optimizer.name": name,
+        "optimizer.clip_norm": 0.1,
+        "optimizer.ema_decay": 0.9,
+        "optimizer.weight_decay": 0.1,
+        "train.label_smoothing": 0.1,
+    }
+    one = updated(tiny({**options, "data.batch_size": 16}))
+    two = updated(tiny({**options, "data.batch_size": 8, "train.accumulate": 2}), replicas=2)
+    assert_close(one, two, 2e-6)
+
+
+def test_dropout_differs_by_replica_layer_and_update_and_repeats(tiny):
+    config = tiny({"model.dropout": 0.5, "data.batch_size": 16})
+    first, again = updated(config), updated(config)
+    for name, value in first[0].items():
+        np.testing.assert_array_equal(value, again[0][name])
+    from posvit_tf.tasks.classify import build
+
+    model = build(config, FACTS)
+    names = [v.name for v in step.seed_states(model)]
+    assert len(names) == 4  # the embedding's, the attention's and the MLP's two
+    other = updated(tiny({"model.dropout": 0.5, "data.batch_size": 16, "seed": 1}))
+    assert any((value != other[0][name]).any() for name, value in first[0].items())
+
+
+def test_compiled_equals_uncompiled(tiny):
+    plain = updated(tiny({"optimizer.name": "sgd"}))
+    compiled = tiny({"optimizer.name": "sgd", "train.jit_compile": True})
+    for replicas in (1, 2):
+        assert_close(plain, updated(compiled, replicas), 1e-5)
+
+
+def test_float16_skips_an_overflowing_update_and_goes_on(tiny):
+    config = tiny({"precision": "mixed_float16", "optimizer.clip_norm": 1.0})
+    keras.utils.set_random_seed(1)
+    from posvit_tf.tasks.classify import build
+
+    model = build(config, FACTS)
+    optimizer = optim.make(
+        config.optimizer, config.precision, model, optim.schedule(config.optimizer, 4, 0)
+    )
+    optimizer.dynamic_scale.assign(2.0**120)
+    update = step.make_update(config, tf.distribute.get_strategy(), model, optimizer)
+    images = tf.constant(
+        np.random.default_rng(0).integers(0, 256, (1, 16, 8, 8, 1), dtype=np.uint8)
+    )
+    labels = tf.zeros((1, 16), tf.int32)
+    before = model.get_weights()
+    figures = update(images, labels, tf.constant(0, tf.int64)).numpy()
+    assert np.isfinite(figures).all()
+    for a, b in zip(before, model.get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert float(optimizer.dynamic_scale.value) == 2.0**119
+    assert "loss_scale/dynamic_scale" in {v.path for v in optimizer.variables}
+
+    optimizer.dynamic_scale.assign(2.0**8)
+    update(images, labels, tf.constant(1, tf.int64))
+    assert all(np.isfinite(w).all() for w in model.get_weights())
+    assert any((a != b).any() for a, b in zip(before, model.get_weights(), strict=True))
+
+
+def test_evaluation_counts_every_image_once(tiny):
+    from posvit_tf.data.sources import Split
+    from posvit_tf.tasks.classify import build
+
+    rng = np.random.default_rng(0)
+    split = Split(
+        rng.integers(0, 256, (21, 8, 8, 1), dtype=np.uint8), rng.integers(0, 3, 21).astype("int32")
+    )
+    results = []
+    for replicas in (1, 2):
+        devices = [d.name for d in tf.config.list_logical_devices("CPU")][:replicas]
+        strategy = tf.distribute.MirroredStrategy(devices)
+        keras.utils.set_random_seed(1)
+        with strategy.scope():
+            model = build(tiny(), FACTS)
+        evaluate = loop.Evaluator(tiny({"data.eval_batch_size": 8}), strategy, model)
+        results.append(evaluate(split))
+        np.testing.assert_allclose(
+            evaluate.logits(split), model.predict(split.images, verbose=0), atol=1e-5
+        )
+    assert results[0]["examples"] == results[1]["examples"] == 21
+    assert results[0]["accuracy"] == results[1]["accuracy"]
