@@ -18,26 +18,17 @@ matrix trained this long associates, unlike the paper's picture of P^T P.
 from ml_collections import ConfigDict
 
 from posvit_tf.config import parse_arguments
-from posvit_tf.theory.settings import config_fields
-
-RATES = dict(N=16_000, q=0.0, eta_A=10.0)
-SETTINGS = {
-    # nu is large as the model, too, has to be nearly linear
-    "near_linear": dict(RATES, D=36, C=4, d=16, steps=60, nu=3.0, linear=100.0),
-    "cubic": dict(RATES, D=16, C=4, d=16, steps=300, linear=0.0),
-}
+from posvit_tf.theory.settings import GAUSSIAN_SETTINGS, LINEAR, config_fields
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    args = parse_arguments(arg, setting=tuple(SETTINGS))
-    setting = SETTINGS[args.setting]
+    args = parse_arguments(arg, setting=tuple(GAUSSIAN_SETTINGS))
     return ConfigDict(
         dict(
             task="gaussian",
             seed=0,
             seeds=5,
-            setting=args.setting,
-            linear=setting["linear"],
-            **config_fields(setting),
+            linear=LINEAR[args.setting],
+            **config_fields(GAUSSIAN_SETTINGS[args.setting]),
         )
     )

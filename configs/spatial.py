@@ -22,16 +22,12 @@ the sets found exactly by every seed.
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import parse_arguments
+from posvit_tf.config import CHOICES, parse_arguments
 from posvit_tf.theory.settings import SETTINGS, config_fields
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    args = parse_arguments(
-        arg,
-        process=("realistic", "idealised", "semi_idealised"),
-        setting=("auto", *SETTINGS),
-    )
+    args = parse_arguments(arg, process=CHOICES["process"], setting=("auto", *SETTINGS))
     name = args.setting
     if name == "auto":
         name = "population" if args.process == "idealised" else "small"
@@ -41,7 +37,6 @@ def get_config(arg: str = "") -> ConfigDict:
             seed=0,
             seeds=5,
             process=args.process,
-            setting=name,
             **config_fields(SETTINGS[name]),
         )
     )

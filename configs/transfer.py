@@ -27,7 +27,6 @@ def get_config(arg: str = "") -> ConfigDict:
             task="transfer",
             seed=0,
             seeds=5,
-            setting=args.setting,
             largest_n=512,  # numbers of samples are 16, 32, 64, ... up to it
             **config_fields(SETTINGS[args.setting]),
         )

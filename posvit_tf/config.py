@@ -17,6 +17,8 @@ from posvit_tf.errors import UserError
 
 CHOICES = {
     "task": ("classify", "associate", "transfer", "gaussian", "claims"),
+    "process": ("realistic", "idealised", "semi_idealised"),
+    "partition": ("contiguous", "random"),
     "strategy": ("auto", "one", "mirrored", "multiworker", "tpu"),
     "precision": ("float32", "mixed_bfloat16", "mixed_float16"),
     "model.attention": ("positional", "content", "free", "uniform"),

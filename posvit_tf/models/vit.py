@@ -41,8 +41,6 @@ def vit(
     pool: str,
     dropout: float,
     drop_path: float,
-    per_layer: bool = False,
-    norm_positions: bool = False,
     dtype: str = "float32",
 ) -> keras.Model:
     """logits = W norm(pool(block_L(... block_1([t, E x] [+ P], P)))) + b.
@@ -81,7 +79,7 @@ def vit(
     if class_token:
         tokens = ClassToken(dtype=dtype, name="class_token")(tokens)  # (B,N+1,E)
     p = None
-    if positions != "none":
+    if positions != "none" and (add_positions or attention == "positional"):
         p = PositionTable(
             embedding.grid, positions, class_token, position_std, dtype=dtype, name="positions"
         )(tokens)  # (N,E)
@@ -89,18 +87,7 @@ def vit(
             tokens = tokens + p  # (B,N,E)
     if dropout:
         tokens = keras.layers.Dropout(dropout, dtype=dtype, name="dropout")(tokens)
-    if p is not None and norm_positions:
-        p = LayerNorm(dtype=dtype, name="norm_positions")(p)
     for i in range(depth):
-        if per_layer:
-            p = PositionTable(
-                embedding.grid,
-                positions,
-                class_token,
-                position_std,
-                dtype=dtype,
-                name=f"positions_{i + 1}",
-            )(tokens)
         block = EncoderBlock(
             ATTENTIONS[attention](heads, dtype=dtype, name="attention"),
             mlp_width,

@@ -11,7 +11,7 @@ from posvit_tf.theory import association
 from posvit_tf.theory.baselines import linear_error, set_aware_error
 from posvit_tf.theory.events import events
 from posvit_tf.theory.processes import PROCESSES, Run
-from posvit_tf.theory.settings import Setting, from_config
+from posvit_tf.theory.settings import Setting, from_config, name_of
 from posvit_tf.theory.summary import over_seeds
 from posvit_tf.training import logbook
 
@@ -39,12 +39,12 @@ def run(config: ConfigDict, workdir: Path) -> None:
             f"cos(v, w*) {last['cosine']:.3f}, {runs[-1].seconds:.1f} s",
             flush=True,
         )
-    captions = draw(runs[0], setting, config.setting, workdir / "plots")
+    captions = draw(runs[0], setting, workdir / "plots")
     found = summarise(runs, setting)
     result = {
         "task": config.task,
         "config": config.name,
-        "setting": config.setting,
+        "setting": name_of(setting),
         "process": config.process,
         "seeds": list(seeds),
         "steps": setting.steps,
@@ -97,7 +97,7 @@ def summarise(runs: list[Run], setting: Setting) -> dict:
     }
 
 
-def draw(run: Run, setting: Setting, name: str, folder: Path) -> dict[str, str]:
+def draw(run: Run, setting: Setting, folder: Path) -> dict[str, str]:
     """Draws the first seed's run; returns the caption of each file."""
     folder.mkdir(parents=True, exist_ok=True)
     partition = run.data.partition
@@ -112,7 +112,7 @@ def draw(run: Run, setting: Setting, name: str, folder: Path) -> dict[str, str]:
             run.trace, events(run.trace, linear), linear, aware, folder / "traces.png"
         ),
     }
-    if name == "figure4":
+    if name_of(setting) == "figure4":
         captions["figure4.png"] = theory_plots.figure4(
             run.trace, run.A, partition, linear, aware, folder / "figure4.png"
         )

@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 from posvit_tf.analysis import theory_plots
 from posvit_tf.theory import association
 from posvit_tf.theory.gaussian import gaussian
-from posvit_tf.theory.settings import from_config
+from posvit_tf.theory.settings import GAUSSIAN_SETTINGS, from_config, name_of
 from posvit_tf.theory.summary import over_seeds
 from posvit_tf.training import logbook
 
@@ -43,7 +43,7 @@ def run(config: ConfigDict, workdir: Path) -> None:
     result = {
         "task": config.task,
         "config": config.name,
-        "setting": config.setting,
+        "setting": name_of(setting, GAUSSIAN_SETTINGS),
         "seeds": list(seeds),
         "test_error": over_seeds([record["test_error"] for record in last]),
         "association": {

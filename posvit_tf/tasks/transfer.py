@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 from posvit_tf.analysis import theory_plots
 from posvit_tf.tasks.associate import describe, summarise
 from posvit_tf.theory.processes import realistic
-from posvit_tf.theory.settings import from_config
+from posvit_tf.theory.settings import from_config, name_of
 from posvit_tf.theory.summary import over_seeds
 from posvit_tf.theory.transfer import transfer_errors
 from posvit_tf.training import logbook
@@ -46,7 +46,7 @@ def run(config: ConfigDict, workdir: Path) -> None:
     result = {
         "task": config.task,
         "config": config.name,
-        "setting": config.setting,
+        "setting": name_of(setting),
         "seeds": list(seeds),
         **summarise(sources, setting),
         "transfer": {

@@ -108,6 +108,24 @@ SETTINGS = {
     ),
 }
 
+# For Gaussian patches; q has no part in them.
+GAUSSIAN_SETTINGS = {
+    # nu is large as the model, too, has to be nearly linear
+    "near_linear": dict(D=36, C=4, d=16, N=16_000, q=0.0, steps=60, eta_A=10.0, nu=3.0),
+    "cubic": dict(D=16, C=4, d=16, N=16_000, q=0.0, steps=300, eta_A=10.0),
+}
+LINEAR = {"near_linear": 100.0, "cubic": 0.0}  # weight of u in the label's phi(u) = u^3 + linear u
+
+
+def name_of(setting: Setting, named: Mapping[str, dict] = SETTINGS) -> str:
+    """The name of a setting up to its kind of partition, `custom` where numbers were overridden."""
+    same = (
+        name
+        for name, numbers in named.items()
+        if Setting(**numbers, partition=setting.partition) == setting
+    )
+    return next(same, "custom")
+
 
 def config_fields(setting: Mapping[str, int | float | str]) -> dict:
     """A `Setting`'s arguments as fields of a config: those that derive are placeholders."""

@@ -79,7 +79,7 @@ def test_evaluation_only(straight, tiny, tmp_path):
 
 def test_weights_of_another_model_are_refused_by_name(straight, tiny, tmp_path):
     config = tiny({"init_from": str(straight[1])})  # one block, not two
-    with pytest.raises(UserError, match=r"best\.npz holds unknown weights/.*block"):
+    with pytest.raises(UserError, match=r"best\.npz lacks weights/.*another model"):
         run(config, tmp_path)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from posvit_tf.config import load
 from posvit_tf.errors import UserError
-from posvit_tf.theory.settings import SETTINGS, Setting, from_config
+from posvit_tf.theory.settings import SETTINGS, Setting, from_config, name_of
 
 
 def test_unset_numbers_derive_from_those_in_use():
@@ -43,8 +43,12 @@ def test_edges_are_legal():
 
 
 def test_setting_and_process_are_arguments():
-    assert load("spatial:process=idealised").setting == "population"
-    assert load("spatial:process=semi_idealised").setting == "small"
-    assert load("spatial:setting=figure4").D == 10
+    def name(config):
+        return name_of(from_config(load(*config)))
+
+    assert name(["spatial:process=idealised"]) == "population"
+    assert name(["spatial:process=semi_idealised"]) == "small"
+    assert name(["spatial:setting=figure4", {"partition": "random"}]) == "figure4"
+    assert name(["spatial:setting=tiny", {"q": 0.1}]) == "custom"
     with pytest.raises(UserError, match="realistic"):
         load("spatial:process=realistc")
