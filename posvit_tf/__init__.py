@@ -1,11 +1,17 @@
 """Vision Transformers whose attention depends only on positions, for TensorFlow and Keras 3."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from posvit_tf.tasks.classify import Loaded
 
 
-def load(workdir: str | Path):
-    """The model of a finished run, its class names and its config: see `posvit_tf.tasks.classify.load`."""
-    # Here and not above: `posvit_tf.layers` runs on Keras backends where TensorFlow is not installed.
+def load(workdir: str | Path) -> Loaded:
+    """The model of a finished run, its class names and its config: `posvit_tf.tasks.classify.load`."""
+    # Not above: `posvit_tf.layers` also runs where TensorFlow is not installed.
     from posvit_tf.tasks import classify
 
     return classify.load(Path(workdir))
