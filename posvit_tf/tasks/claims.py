@@ -1,7 +1,6 @@
 """The paper's claims as a table: setting, what was found over the seeds, holds or not."""
 
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,6 +129,21 @@ def gaussian_row(name: str, seeds: range) -> Row:
     )
 
 
+def attempts(seeds: range) -> Iterator[Row]:
+    """Every claim, tried in turn."""
+    yield association_by(idealised, "4.1 idealised", "population", 0.01, seeds)
+    yield association_by(realistic, "4.2 realistic", "tiny", 0.01, seeds)
+    yield association_by(realistic, "4.2 realistic", "small", 0.02, seeds)
+    yield association_by(realistic, "4.2 realistic", "hard", 0.03, seeds)
+    yield association_by(realistic, "Fig. 4", "figure4", 0.03, seeds)
+    yield existence_row(seeds)
+    yield linear_row("hard", seeds)
+    yield linear_row("small", seeds)
+    yield from transfer_rows(seeds)
+    yield gaussian_row("near_linear", seeds)
+    yield gaussian_row("cubic", seeds)
+
+
 def run(config: ConfigDict, workdir: Path) -> None:
     """Tries every claim; prints the table as it grows and writes claims.md and result.json.
 
@@ -139,24 +153,11 @@ def run(config: ConfigDict, workdir: Path) -> None:
     if config.seeds < LEAST_SEEDS:
         raise UserError(f"seeds={config.seeds} is too few for a claim: set seeds to 5 or more")
     seeds = range(config.seed, config.seed + config.seeds)
-    attempts = [
-        lambda: [association_by(idealised, "4.1 idealised", "population", 0.01, seeds)],
-        lambda: [association_by(realistic, "4.2 realistic", "tiny", 0.01, seeds)],
-        lambda: [association_by(realistic, "4.2 realistic", "small", 0.02, seeds)],
-        lambda: [association_by(realistic, "4.2 realistic", "hard", 0.03, seeds)],
-        lambda: [association_by(realistic, "Fig. 4", "figure4", 0.03, seeds)],
-        lambda: [existence_row(seeds)],
-        lambda: [linear_row("hard", seeds), linear_row("small", seeds)],
-        lambda: transfer_rows(seeds),
-        lambda: [gaussian_row("near_linear", seeds)],
-        lambda: [gaussian_row("cubic", seeds)],
-    ]
     rows = []
-    for attempt in attempts:
-        for row in attempt():
-            rows.append(row)
-            print(f"{'holds' if row.holds else 'FAILS'}  {row.claim} [{row.setting}]: {row.found}")
-            sys.stdout.flush()
+    for row in attempts(seeds):
+        rows.append(row)
+        verdict = "holds" if row.holds else "FAILS"
+        print(f"{verdict}  {row.claim} [{row.setting}]: {row.found}", flush=True)
     (workdir / "claims.md").write_text(markdown(rows, len(seeds)))
     result = {
         "task": config.task,

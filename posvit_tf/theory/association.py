@@ -35,6 +35,11 @@ def overlap(scores: np.ndarray, partition: np.ndarray, rng: np.random.Generator)
     return hits(others, partition, C - 1, rng)
 
 
+def exact(scores: np.ndarray, partition: np.ndarray, rng: np.random.Generator) -> bool:
+    """Whether every position's C-1 largest scores, its own left out, are the rest of its set."""
+    return overlap(scores, partition, rng) == 1
+
+
 def overlap_with_self(scores: np.ndarray, partition: np.ndarray, rng: np.random.Generator) -> float:
     """The paper's form, j = i counted: mean over i of |Top_C(i) & S_l| / C."""
     return hits(scores, partition, np.count_nonzero(partition == partition[0]), rng)

@@ -29,7 +29,7 @@ def learn(
     return last.v, last.A
 
 
-def test_error(v: np.ndarray, A: np.ndarray, setting: Setting, test: Projected) -> float:
+def model_error(v: np.ndarray, A: np.ndarray, setting: Setting, test: Projected) -> float:
     """Error of the model with v and A on `test`."""
     return error_rate(outputs(test.project(v), A, form_of(setting)).numpy(), test.y)
 
@@ -74,8 +74,8 @@ def transfer_errors(
             ("oracle", oracle, 0.0),
         ):
             learned = learn(X, y, matrix, setting, eta_A, v)
-            errors[name].append(test_error(*learned, setting, test))
-        errors["untrained"].append(test_error(v, A, setting, test))
+            errors[name].append(model_error(*learned, setting, test))
+        errors["untrained"].append(model_error(v, A, setting, test))
         errors["logistic"].append(fitted_linear_error(X, y, X_test, y_test))
     return errors
 
@@ -96,7 +96,7 @@ def existence(setting: Setting, seed: int) -> dict[str, dict[str, float]]:
         A = block_attention(data.partition, STRENGTH, setting.sigma_A, shift)
         learned = learn(X, y, A, setting, 0.0, v)
         found[name] = {
-            "test_error": test_error(*learned, setting, test),
+            "test_error": model_error(*learned, setting, test),
             "overlap": association.overlap(A, data.partition, rng),
         }
     return found

@@ -30,7 +30,7 @@ def check_layer(cls, arguments, inputs, output_shape, trainable, frozen, dtype, 
 
     assert output.shape == output_shape
     assert symbolic.shape[1:] == output_shape[1:]
-    assert output.dtype.name == symbolic.dtype == layer.compute_dtype
+    assert keras.backend.standardize_dtype(output.dtype) == symbolic.dtype == layer.compute_dtype
     assert np.all(np.isfinite(tf.cast(output, "float32")))
 
     assert (len(layer.trainable_weights), len(layer.non_trainable_weights)) == (trainable, frozen)

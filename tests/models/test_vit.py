@@ -123,8 +123,8 @@ import posvit_tf.layers
 data = np.load("data.npz")
 for kind in sys.argv[1:]:
     model = keras.models.load_model(f"{kind}.keras")
-    # One step: op by op is the slower way in JAX, tracing in TensorFlow.
-    model.run_eagerly = keras.backend.backend() == "tensorflow"
+    if keras.backend.backend() == "jax":  # there op by op is the slower way
+        model.run_eagerly, model.jit_compile = False, True
     logits = model.predict_on_batch(data["images"])
     np.savez(kind, logits, *map(np.array, model.optimizer.variables))
 model.train_on_batch(data["images"], data["labels"])

@@ -58,3 +58,16 @@ def test_gaussian(tmp_path):
 def test_a_claim_needs_five_seeds(tmp_path):
     with pytest.raises(UserError, match="seeds=4"):
         claims.run(load("claims", {"seeds": 4}), tmp_path)
+
+
+def test_claims_are_tabled_and_a_failing_one_is_shown_as_failing(tmp_path, monkeypatch):
+    short = dict(D=16, C=4, d=8, N=64, q=0.125, steps=2)
+    for name in ("SETTINGS", "GAUSSIAN_SETTINGS"):
+        monkeypatch.setattr(claims, name, dict.fromkeys(getattr(claims, name), short))
+    claims.run(load("claims"), tmp_path)
+    found = json.loads((tmp_path / "result.json").read_text())["claims"]
+    lines = (tmp_path / "claims.md").read_text().splitlines()
+    assert len(found) == 12 and len(lines) == 4 + 12
+    realistic = next(i for i, row in enumerate(found) if row["claim"] == "4.2 realistic")
+    assert not found[realistic]["holds"]  # two steps teach nothing
+    assert lines[4 + realistic].endswith("| **no** |")

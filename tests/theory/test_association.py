@@ -16,8 +16,10 @@ def rng():
 def test_block_scores_are_exact_and_one_wrong_row_is_not():
     scores = (PARTITION[:, None] == PARTITION).astype(float)
     assert association.overlap(scores, PARTITION, rng()) == 1
+    assert association.exact(scores, PARTITION, rng())
     scores[0, 1] = 2.0  # ousts one of the two right ones of one row in nine
     assert association.overlap(scores, PARTITION, rng()) == pytest.approx(1 - 0.5 / 9)
+    assert not association.exact(scores, PARTITION, rng())
 
 
 def test_the_diagonal_is_left_out_unless_asked_for():
