@@ -14,4 +14,4 @@ def load(workdir: str | Path) -> Loaded:
     # Not above: `posvit_tf.layers` also runs where TensorFlow is not installed.
     from posvit_tf.tasks import classify
 
-    return classify.load(Path(workdir))
+    return classify.load(Path(workdir).expanduser())

@@ -71,16 +71,16 @@ def run(config: ConfigDict, workdir: Path) -> dict:
         model = build(config, source.facts)
     weights = checkpoint.named(model.weights, "weights")
     if config.init_from:
-        start = Path(config.init_from)
+        start = Path(config.init_from).expanduser()
         file = start / "checkpoints" / "best.npz" if start.is_dir() else start
         checkpoint.assign(weights, checkpoint.load(file)[0], str(file))
         print(f"weights from {file}")
-    plan = loop.plan(config, len(source.train.labels))
+    plan = loop.plan(config, len(source.train.labels), strategy.num_replicas_in_sync)
     describe(config, strategy, source, model, plan)
 
     evaluate = loop.Evaluator(config, strategy, model)
     try:
-        log = loop.train(config, workdir, strategy, source, model, evaluate)
+        log = loop.train(config, workdir, plan, strategy, source, model, evaluate)
         digest = hashlib.sha256()
         for value in checkpoint.values(weights).values():
             digest.update(value.tobytes())
@@ -125,7 +125,6 @@ def describe(
 ) -> None:
     """Prints what is about to run, with the lengths derived from the config."""
     replicas = strategy.num_replicas_in_sync
-    batch = config.data.batch_size
     height, width, channels = source.train.images.shape[1:]
     sizes = {
         role: len(split.labels) if split else 0
@@ -138,7 +137,7 @@ def describe(
         f"model: {config.model.attention} attention, {model.count_params():,} parameters, "
         f"{model.get_layer('block_1').output[0].shape[1]} tokens, {config.precision}\n"
         f"training: {plan.updates} updates ({plan.per_epoch} an epoch, {plan.warmup} of warm-up), "
-        f"batch {batch} = {replicas} {device} x {batch // replicas}"
+        f"batch {config.data.batch_size} = {replicas} {device} x {plan.share}"
         + (f" x {config.train.accumulate} micro-batches" if config.train.accumulate > 1 else ""),
         flush=True,
     )

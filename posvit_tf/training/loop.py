@@ -28,27 +28,31 @@ LOG_EVERY = 50  # updates; the host waits for the device only then
 
 @dataclass(frozen=True)
 class Plan:
-    """Lengths of a run in updates, derived from the config at use."""
+    """Lengths of a run in updates, and the share of a replica, derived from the config at use."""
 
     per_epoch: int
     updates: int
     warmup: int
+    share: int  # of a batch, in examples, that one replica takes
 
     def epoch(self, update: int) -> int:
         """The epoch, counted from 1, of the last of `update` updates."""
         return max(update - 1, 0) // self.per_epoch + 1
 
 
-def plan(config: ConfigDict, n: int) -> Plan:
+def plan(config: ConfigDict, n: int, replicas: int) -> Plan:
     """The run's lengths for a training set of n images; `train.steps` wins over `train.epochs`.
 
     Raises:
-        UserError: the training set does not fill an update.
+        UserError: the training set does not fill an update, or a batch does not divide by the replicas.
     """
+    images.replica_batch_size(config.data.eval_batch_size, replicas)
+    share = images.replica_batch_size(config.data.batch_size, replicas)
     steps, epochs = config.train.steps, config.train.epochs
     per_epoch = images.updates_per_epoch(n, config.data.batch_size, config.train.accumulate)
     updates = steps if steps is not None else epochs * per_epoch
-    return Plan(per_epoch, updates, optim.warmup_updates(config.optimizer, updates, per_epoch))
+    warmup = optim.warmup_updates(config.optimizer, updates, per_epoch)
+    return Plan(per_epoch, updates, warmup, share)
 
 
 def distribute(strategy: tf.distribute.Strategy, make_dataset, split: Split, **options):
@@ -89,8 +93,17 @@ class Evaluator:
         return np.concatenate([b.numpy() for b in batches])[: len(split.labels)]
 
     def __call__(self, split: Split) -> dict:
-        """{loss: mean cross-entropy without smoothing, in nats, accuracy, examples}."""
+        """{loss: mean cross-entropy without smoothing, in nats, accuracy, examples}.
+
+        Raises:
+            UserError: a logit is not finite.
+        """
         logits = self.logits(split)
+        if not np.isfinite(logits).all():
+            raise UserError(
+                "the model's outputs on the evaluation images are not finite: lower "
+                "optimizer.learning_rate, or set precision=float32"
+            )
         losses = keras.losses.sparse_categorical_crossentropy(
             split.labels, logits, from_logits=True
         ).numpy()
@@ -142,12 +155,13 @@ class Interrupt:
 def train(
     config: ConfigDict,
     workdir: Path,
+    run: Plan,
     strategy: tf.distribute.Strategy,
     source: Source,
     model: keras.Model,
     evaluate: Evaluator,
 ) -> Logbook:
-    """Trains the model to the end of its plan, from the last checkpoint of the workdir if there is one.
+    """Trains the model to the end of its plan `run`, from the last checkpoint of the workdir if there is one.
 
     On return the model holds the last weights, and checkpoints/best.npz the ones to report: the best on
     the eval split, or the last without one; with a moving average on, the averaged ones.
@@ -157,7 +171,6 @@ def train(
         SystemExit: 130 after Ctrl-C, with the run saved.
     """
     # ---------------------------------------------------------------- what the run is
-    run = plan(config, len(source.train.labels))
     learning_rate = optim.schedule(config.optimizer, run.updates, run.warmup)
     with strategy.scope():
         optimizer = optim.make(config.optimizer, config.precision, model, learning_rate)
@@ -180,11 +193,12 @@ def train(
     restored = checkpoint.latest(folder)
     if restored is not None:
         arrays, meta = restored
-        if meta["data"] != record["data"]:
-            raise UserError(
-                f"{workdir} was trained on other images than data.data_dir holds now: "
-                "bring the old data back or choose another --workdir"
-            )
+        for key in ("seed", "batch_size", "accumulate", "data"):
+            if meta[key] != record[key]:
+                raise UserError(
+                    f"the checkpoint in {folder} is of a run on other {key} ({meta[key]} there, "
+                    f"{record[key]} here): bring the old {key} back or choose another --workdir"
+                )
         done, best, seconds_before = meta["update"], meta["best"], meta["seconds"]
         figures = list(arrays.pop("figures"))
         checkpoint.assign(variables, arrays, f"the checkpoint in {folder}")
@@ -229,9 +243,7 @@ def train(
             epoch = run.epoch(done)
 
             if done % LOG_EVERY == 0 or epoch_ends or last:
-                figures = np.array(
-                    figures
-                )  # (updates since the last line, 2): waits for the device
+                figures = np.array(figures)  # (updates since the last line, 2)
                 bad = np.flatnonzero(~np.isfinite(figures[:, 0]))
                 if len(bad):
                     raise UserError(
@@ -275,8 +287,9 @@ def train(
             ):
                 save()
             if interrupt.asked and not last:
-                again = [a for a in sys.argv if not a.startswith("--workdir")]
-                again = shlex.join(["python", *again, f"--workdir={workdir}"])
+                again = shlex.join(["python", *sys.argv])
+                if "--workdir" not in again:
+                    again += f" --workdir={shlex.quote(str(workdir))}"
                 progress.say(f"saved at update {done} of {run.updates}; go on with: {again}")
                 raise SystemExit(130)
 

@@ -97,6 +97,8 @@ def test_off_diagonal_map_is_the_softmax_of_a_matrix_whose_diagonal_nothing_move
 
     randomise(layer, std=3.0)
     check_map()
+    layer.off_diagonal.assign(tf.linalg.set_diag(layer.off_diagonal, np.full((H, N), np.inf)))
+    check_map()
 
 
 def test_off_diagonal_mixes_the_tokens_values_by_its_map(tokens, randomise):

@@ -8,8 +8,8 @@ from posvit_tf import layers
 TOKENS, POSITIONS, IMAGES = (3, 6, 8), (6, 8), (3, 4, 6, 2)
 
 
-def encoder_block():
-    attention = layers.PositionalAttention(2, name="attention")
+def encoder_block(dtype):
+    attention = layers.PositionalAttention(2, dtype=dtype, name="attention")
     return {"attention": attention, "mlp_width": 5, "dropout": 0.1, "drop_path": 0.2}
 
 
@@ -90,5 +90,5 @@ def check_layer(cls, arguments, inputs, output_shape, trainable, frozen, dtype, 
 )
 def test_layer(cls, arguments, inputs, output_shape, trainable, frozen, dtype, rng, randomise):
     if callable(arguments):
-        arguments = arguments()
+        arguments = arguments(dtype)
     check_layer(cls, arguments, inputs, output_shape, trainable, frozen, dtype, rng, randomise)

@@ -126,7 +126,7 @@ for kind in sys.argv[1:]:
     if keras.backend.backend() == "jax":  # there op by op is the slower way
         model.run_eagerly, model.jit_compile = False, True
     logits = model.predict_on_batch(data["images"])
-    np.savez(kind, logits, *map(np.array, model.optimizer.variables))
+    np.savez(kind, logits, *(v.numpy() for v in model.optimizer.variables))
 model.train_on_batch(data["images"], data["labels"])
 np.savez("trained", *model.get_weights())
 """
@@ -148,7 +148,7 @@ def saved(tmp_path_factory):
         model.compile(optimizer, loss, run_eagerly=True)
         model.train_on_batch(images, labels)
         model.save(folder / f"{kind}.keras")
-        expected[kind] = [model.predict_on_batch(images), *map(np.array, optimizer.variables)]
+        expected[kind] = [model.predict_on_batch(images), *(v.numpy() for v in optimizer.variables)]
     # One more step of the last: the loaded optimizer goes on, with the layers' own gradients.
     model.train_on_batch(images, labels)
     return folder, expected | {"trained": model.get_weights()}

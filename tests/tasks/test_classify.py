@@ -214,7 +214,7 @@ def test_another_config_in_the_workdir_is_refused_by_field(straight, tiny):
 def test_other_images_under_a_run_are_refused(straight, tmp_path, monkeypatch):
     config, workdir, _ = straight
     monkeypatch.setattr(loop, "fingerprint", lambda split: "other")
-    with pytest.raises(UserError, match="other images"):
+    with pytest.raises(UserError, match="other data"):
         classify.run(config, workdir)
 
 
@@ -232,6 +232,7 @@ def test_out_of_memory_names_the_batch(tiny, tmp_path, monkeypatch):
     [
         ({"data.batch_size": 161}, "161.*160"),
         ({"data.batch_size": 15, "strategy": "mirrored", "cpu_devices": 2}, "15.*14 or 16"),
+        ({"data.eval_batch_size": 9, "strategy": "mirrored", "cpu_devices": 2}, "9.*8 or 10"),
         ({"model.patch_size": 3}, "8x8.*3x3"),
         ({"strategy": "tpu"}, "strategy=tpu"),
         ({"init_from": "/nowhere"}, "/nowhere"),
