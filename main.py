@@ -78,23 +78,20 @@ def run(argv: list[str]) -> None:
     from posvit_tf.training import logbook
 
     finished = logbook.prepare(workdir, config)
+    match config.task:
+        case "classify":
+            from posvit_tf.tasks import classify as task
+        case "associate":
+            from posvit_tf.tasks import associate as task
+        case "transfer":
+            from posvit_tf.tasks import transfer as task
+        case "gaussian":
+            from posvit_tf.tasks import gaussian as task
+        case "claims":
+            from posvit_tf.tasks import claims as task
     if finished:
-        print("this run is finished:")
-        for name, value in finished.items():
-            print(f"  {name}: {value}")
-    else:
-        match config.task:
-            case "classify":
-                from posvit_tf.tasks.classify import run as task
-            case "associate":
-                from posvit_tf.tasks.associate import run as task
-            case "transfer":
-                from posvit_tf.tasks.transfer import run as task
-            case "gaussian":
-                from posvit_tf.tasks.gaussian import run as task
-            case "claims":
-                from posvit_tf.tasks.claims import run as task
-        task(config, workdir)
+        print("this run is finished already; it found:")
+    task.tell(finished or task.run(config, workdir), workdir)
     print(f"workdir: {workdir}")
 
 

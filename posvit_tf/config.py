@@ -35,6 +35,7 @@ RANGES = {
     "data.eval_batch_size": (1, math.inf),
     "data.crop_padding": (0, math.inf),
     "model.patch_size": (1, math.inf),
+    "model.position_std": (0, math.inf),
     "model.depth": (1, math.inf),
     "model.heads": (1, math.inf),
     "model.width": (1, math.inf),

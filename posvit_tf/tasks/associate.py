@@ -18,8 +18,11 @@ from posvit_tf.training import logbook
 GLM_BOUND = 1 / 8  # in the paper's regime no generalised linear model errs less
 
 
-def run(config: ConfigDict, workdir: Path) -> None:
+def run(config: ConfigDict, workdir: Path) -> dict:
     """Runs `config.process` once a seed; writes metrics.jsonl, result.json and plots/.
+
+    Returns:
+        The content of result.json.
 
     Raises:
         UserError: settings that do not fit, or a risk that is not finite.
@@ -53,7 +56,12 @@ def run(config: ConfigDict, workdir: Path) -> None:
         "captions": captions,
     }
     logbook.write_json(workdir / "result.json", result)
-    print(table(found), f"{workdir / 'result.json'}", sep="\n")
+    return result
+
+
+def tell(result: dict, workdir: Path) -> None:
+    """Prints what a finished run found and where it is."""
+    print(table(result), workdir / "result.json", sep="\n")
 
 
 def describe(setting: Setting) -> None:

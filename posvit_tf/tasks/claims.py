@@ -144,8 +144,11 @@ def attempts(seeds: range) -> Iterator[Row]:
     yield gaussian_row("cubic", seeds)
 
 
-def run(config: ConfigDict, workdir: Path) -> None:
+def run(config: ConfigDict, workdir: Path) -> dict:
     """Tries every claim; prints the table as it grows and writes claims.md and result.json.
+
+    Returns:
+        The content of result.json.
 
     Raises:
         UserError: fewer than 5 seeds.
@@ -166,7 +169,13 @@ def run(config: ConfigDict, workdir: Path) -> None:
         "claims": [row._asdict() | {"holds": bool(row.holds)} for row in rows],
     }
     logbook.write_json(workdir / "result.json", result)
-    print(f"{workdir / 'claims.md'}")
+    return result
+
+
+def tell(result: dict, workdir: Path) -> None:
+    """Prints how many claims held and where the table is."""
+    held = sum(claim["holds"] for claim in result["claims"])
+    print(f"{held} of {len(result['claims'])} claims hold: {workdir / 'claims.md'}")
 
 
 def markdown(rows: list[Row], seeds: int) -> str:

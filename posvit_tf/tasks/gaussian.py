@@ -12,8 +12,11 @@ from posvit_tf.theory.summary import over_seeds
 from posvit_tf.training import logbook
 
 
-def run(config: ConfigDict, workdir: Path) -> None:
+def run(config: ConfigDict, workdir: Path) -> dict:
     """Runs once a seed; writes metrics.jsonl, result.json and plots/.
+
+    Returns:
+        The content of result.json.
 
     Raises:
         UserError: settings that do not fit, or a risk that is not finite.
@@ -56,9 +59,15 @@ def run(config: ConfigDict, workdir: Path) -> None:
         "captions": {"figure2.png": caption},
     }
     logbook.write_json(workdir / "result.json", result)
+    return result
+
+
+def tell(result: dict, workdir: Path) -> None:
+    """Prints what a finished run found and where it is."""
+    overlap = result["association"]["overlap"]
     print(
         f"  test error  {result['test_error']['mean']:.4f} +- {result['test_error']['std']:.4f}\n"
-        f"  overlap     {overlaps['mean']:.3f} +- {overlaps['std']:.3f}  "
-        f"chance {chance:.3f}\n"
+        f"  overlap     {overlap['mean']:.3f} +- {overlap['std']:.3f}  "
+        f"chance {result['association']['chance']:.3f}\n"
         f"{workdir / 'result.json'}"
     )

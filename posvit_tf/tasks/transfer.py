@@ -19,8 +19,11 @@ def sizes_up_to(largest: int) -> tuple[int, ...]:
     return tuple(2**k for k in range(4, largest.bit_length()))
 
 
-def run(config: ConfigDict, workdir: Path) -> None:
+def run(config: ConfigDict, workdir: Path) -> dict:
     """Runs the source and every method of transfer once a seed; writes result.json and plots/.
+
+    Returns:
+        The content of result.json.
 
     Raises:
         UserError: settings that do not fit, or a risk that is not finite.
@@ -59,12 +62,13 @@ def run(config: ConfigDict, workdir: Path) -> None:
         "captions": {"transfer.png": caption},
     }
     logbook.write_json(workdir / "result.json", result)
-    print(table(sizes, errors), f"{workdir / 'result.json'}", sep="\n")
+    return result
 
 
-def table(sizes: tuple[int, ...], errors: dict[str, np.ndarray]) -> str:
-    """Median test errors, a line a method and a column a number of samples."""
-    lines = ["  median test error at n =" + "".join(f"{n:>8}" for n in sizes)]
-    for name, array in errors.items():
-        lines.append(f"  {name:24}" + "".join(f"{x:8.3f}" for x in np.median(array, axis=0)))
-    return "\n".join(lines)
+def tell(result: dict, workdir: Path) -> None:
+    """Prints the median test errors, a line a method and a column a number of samples."""
+    methods = result["transfer"]
+    print("  median test error at n =" + "".join(f"{n:>8}" for n in methods["frozen"]))
+    for name, by_size in methods.items():
+        print(f"  {name:24}" + "".join(f"{found['median']:8.3f}" for found in by_size.values()))
+    print(workdir / "result.json")

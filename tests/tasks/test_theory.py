@@ -12,7 +12,7 @@ SHORT = {"steps": 12, "seeds": 2, "N": 64}
 
 
 def result(task, config, workdir):
-    task.run(config, workdir)
+    task.tell(task.run(config, workdir), workdir)
     found = json.loads((workdir / "result.json").read_text())
     assert found["task"] == config.task and found["config"] == config.name
     for name in found["captions"]:
