@@ -26,7 +26,9 @@ def calls(tmp_path, monkeypatch):
     logbook = SimpleNamespace(prepare=prepare)
     monkeypatch.setattr(posvit_tf.training, "logbook", logbook, raising=False)
     monkeypatch.setitem(
-        sys.modules, "posvit_tf.tasks.classify", SimpleNamespace(run=run, tell=lambda result, workdir: print(result))
+        sys.modules,
+        "posvit_tf.tasks.classify",
+        SimpleNamespace(run=run, tell=lambda result, workdir: print(result)),
     )
     monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
     monkeypatch.chdir(tmp_path)

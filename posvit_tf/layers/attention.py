@@ -21,8 +21,8 @@ def softmax_rows(scores):
 
 def fixed_diagonal(scores, diagonal: float):
     """`scores` (..., N, N) with `diagonal` in place of its diagonal, which thereby gets no gradient."""
-    eye = ops.eye(scores.shape[-1], dtype=scores.dtype)
-    return scores * (1.0 - eye) + diagonal * eye
+    eye = ops.eye(scores.shape[-1], dtype="bool")
+    return ops.where(eye, ops.cast(diagonal, scores.dtype), scores)
 
 
 def check_heads(width: int, num_heads: int) -> int:

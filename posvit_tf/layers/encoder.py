@@ -12,14 +12,17 @@ from posvit_tf.layers.normalization import LayerNorm
 def gelu(x):
     """x F(x), F(x) = (1 + erf(x / sqrt 2)) / 2: the exact GELU, in a form that also exports to ONNX.
 
-    Its gradient F(x) + x exp(-x^2 / 2) / sqrt(2 pi) is written out: a tape makes more of it.
+    Its gradient F(x) + x exp(-x^2 / 2) / sqrt(2 pi) is written out: a tape makes more of it. In half
+    precision F loses its tail, so it is float32 inside.
     """
-    cdf = 0.5 + 0.5 * ops.erf(x * 0.5**0.5)
+    x32 = ops.cast(x, "float32")
+    cdf = 0.5 + 0.5 * ops.erf(x32 * 0.5**0.5)
 
     def gradient(dy):
-        return dy * (cdf + x * ops.exp(-0.5 * x * x) * (2.0 * math.pi) ** -0.5)
+        slope = cdf + x32 * ops.exp(-0.5 * x32 * x32) * (2.0 * math.pi) ** -0.5
+        return dy * ops.cast(slope, dy.dtype)
 
-    return x * cdf, gradient
+    return ops.cast(x32 * cdf, x.dtype), gradient
 
 
 @keras.saving.register_keras_serializable(package="posvit_tf")

@@ -38,6 +38,8 @@ class PatchEmbedding(keras.layers.Layer):
                 "set model.patch_size to a divisor of both sides"
             )
         self.grid = (height // size, width // size)
+        # An image of another size could divide into the same number of patches: Keras refuses it.
+        self.input_spec = keras.layers.InputSpec(shape=(None, height, width, channels))
         self.projection = keras.layers.Dense(self.width, dtype=self.dtype_policy, name="projection")
         self.projection.build((None, self.grid[0] * self.grid[1], size * size * channels))
 

@@ -76,7 +76,7 @@ class PositionTable(keras.layers.Layer):
         )
 
     def call(self, tokens):
-        return ops.convert_to_tensor(self.table)  # (N,E)
+        return ops.cast(self.table, self.compute_dtype)  # (N,E)
 
     def compute_output_spec(self, tokens):
         return keras.KerasTensor(self.table.shape, dtype=self.compute_dtype)

@@ -9,6 +9,8 @@ from posvit_tf.layers.encoder import gelu
 
 def test_gelu_is_the_exact_one():
     np.testing.assert_allclose(gelu(tf.constant([1.0, -3.0])), [0.841345, -0.0040497], atol=1e-6)
+    half = tf.cast(gelu(tf.constant([-3.0], tf.bfloat16)), tf.float32)
+    np.testing.assert_allclose(half, [-0.0040497], rtol=0.01)  # bfloat16 has 8 bits
 
 
 def test_gelu_gradient_equals_the_tape_of_its_formula():
