@@ -17,7 +17,7 @@ def model(attention, positions, pool="token", dtype="float32"):
         attention=attention,
         positions=positions,
         position_std=1.0,
-        add_positions=False,
+        add_positions=attention != "positional",
         patch_size=4,
         depth=2,
         heads=2,
