@@ -1,6 +1,5 @@
 """Runs a config: `python main.py --config=digits`. Without flags it lists the configs."""
 
-import contextlib
 import itertools
 import os
 import sys
@@ -97,14 +96,17 @@ def run(argv: list[str]) -> None:
 
 def split(argv: list[str]) -> tuple[list[str], list[str]]:
     """Splits argv into overrides, `FIELD=VALUE` also where it was two words, and the rest."""
-    overrides, others = [], []
-    words = iter(argv)
-    for word in words:
-        if not word.startswith("--config."):
+    overrides, others, waiting = [], [], False
+    for word in argv:
+        if word.startswith("--config."):
+            overrides.append(word.removeprefix("--config."))
+            waiting = "=" not in word
+        elif waiting and not word.startswith("--"):
+            overrides[-1] += f"={word}"
+            waiting = False
+        else:
             others.append(word)
-            continue
-        override = word.removeprefix("--config.")
-        overrides.append(override if "=" in override else f"{override}={next(words, '')}")
+            waiting = False
     return overrides, others
 
 
@@ -113,9 +115,14 @@ def new_workdir(config: str) -> Path:
     stem = Path("runs", config.partition(":")[0], time.strftime("%Y%m%d-%H%M%S"))
     for number in itertools.count(1):
         workdir = stem if number == 1 else stem.with_name(f"{stem.name}-{number}")
-        with contextlib.suppress(FileExistsError):
+        try:
             workdir.mkdir(parents=True)
             return workdir
+        except OSError as error:
+            if not workdir.is_dir():
+                raise UserError(
+                    f"cannot make {workdir} ({error.strerror}): choose a folder by --workdir=DIR"
+                ) from None
 
 
 if __name__ == "__main__":

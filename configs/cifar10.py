@@ -52,8 +52,8 @@ def get_config(arg: str = "") -> ConfigDict:
             model=dict(
                 attention=args.attention,
                 positions="learned",
-                position_std=0.02 if args.attention == "content" else 1.0,
-                add_positions=args.attention != "positional",
+                position_std=config_dict.placeholder(float),
+                add_positions=config_dict.placeholder(bool),
                 patch_size=args.patch,
                 depth=7,
                 heads=12,

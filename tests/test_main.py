@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import main
+import posvit_tf.tasks
 import posvit_tf.training
 from posvit_tf.errors import UserError
 
@@ -25,11 +26,9 @@ def calls(tmp_path, monkeypatch):
 
     logbook = SimpleNamespace(prepare=prepare)
     monkeypatch.setattr(posvit_tf.training, "logbook", logbook, raising=False)
-    monkeypatch.setitem(
-        sys.modules,
-        "posvit_tf.tasks.classify",
-        SimpleNamespace(run=run, tell=lambda result, workdir: print(result)),
-    )
+    task = SimpleNamespace(run=run, tell=lambda result, workdir: print(result))
+    monkeypatch.setitem(sys.modules, "posvit_tf.tasks.classify", task)
+    monkeypatch.setattr(posvit_tf.tasks, "classify", task, raising=False)
     monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
     monkeypatch.chdir(tmp_path)
     return calls
@@ -124,3 +123,14 @@ def test_a_bad_config_is_told_before_tensorflow_is_imported():
     )
     root = main.__file__.removesuffix("main.py")
     subprocess.run([sys.executable, "-c", code], cwd=root, check=True)
+
+
+def test_a_flag_is_not_taken_for_a_missing_value(calls, capsys):
+    assert main.main(["main.py", "--config=digits", "--config.train.epochs", "--workdir=a"]) == 2
+    assert "train.epochs" in capsys.readouterr().err and not calls.ran
+
+
+def test_a_default_workdir_that_cannot_be_made_is_one_line(calls, capsys):
+    open("runs", "w").close()
+    assert main.main(["main.py", "--config=digits"]) == 2
+    assert "--workdir" in capsys.readouterr().err

@@ -27,7 +27,7 @@ def updates_per_epoch(n: int, batch_size: int, accumulate: int) -> int:
     return n // needed
 
 
-def replica_batch_size(batch_size: int, replicas: int) -> int:
+def replica_batch_size(batch_size: int, replicas: int, field: str) -> int:
     """batch_size / replicas, the examples of a batch that one replica computes.
 
     Raises:
@@ -36,9 +36,7 @@ def replica_batch_size(batch_size: int, replicas: int) -> int:
     share, rest = divmod(batch_size, replicas)
     if rest or not share:
         near = " or ".join(str(size * replicas) for size in (share, share + 1) if size)
-        raise UserError(
-            f"batch size {batch_size} does not divide by {replicas} replicas: use {near}"
-        )
+        raise UserError(f"{field}={batch_size} does not divide by {replicas} replicas: use {near}")
     return share
 
 
@@ -80,7 +78,7 @@ def train_dataset(
     """
     n = len(split.labels)
     per_epoch = updates_per_epoch(n, batch_size, accumulate)
-    share = replica_batch_size(batch_size, replicas)
+    share = replica_batch_size(batch_size, replicas, "data.batch_size")
     count = accumulate * batch_size
     with tf.device("CPU"):
         images, labels = tf.constant(split.images), tf.constant(split.labels)
@@ -134,7 +132,7 @@ def eval_dataset(
         UserError: if the batch does not divide by the replicas.
     """
     n = len(split.labels)
-    share = replica_batch_size(batch_size, replicas)
+    share = replica_batch_size(batch_size, replicas, "data.eval_batch_size")
     with tf.device("CPU"):
         images = tf.constant(split.images)
 

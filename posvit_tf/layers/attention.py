@@ -21,6 +21,7 @@ def softmax_rows(scores):
 
 def fixed_diagonal(scores, diagonal: float):
     """`scores` (..., N, N) with `diagonal` in place of its diagonal, which thereby gets no gradient."""
+    scores = ops.convert_to_tensor(scores)  # a Variable is not taken by every backend's where
     eye = ops.eye(scores.shape[-1], dtype="bool")
     return ops.where(eye, ops.cast(diagonal, scores.dtype), scores)
 
@@ -144,6 +145,11 @@ class PositionalAttention(keras.layers.Layer):
         self.num_heads = num_heads
 
     def build(self, tokens_shape, positions_shape):
+        if len(positions_shape) != 2:
+            raise UserError(
+                f"positions are a table (N, E) without a batch axis, not {tuple(positions_shape)}: "
+                "PositionTable gives one"
+            )
         width = tokens_shape[-1]
         self.head = check_heads(width, self.num_heads)
         self.query = projection(self, width, "query")

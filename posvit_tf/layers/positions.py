@@ -62,10 +62,16 @@ class PositionTable(keras.layers.Layer):
         self.std = std
 
     def build(self, input_shape):
-        width = input_shape[-1]
+        _, tokens, width = input_shape
+        positions = self.grid[0] * self.grid[1] + self.class_token
+        if tokens != positions:
+            raise UserError(
+                f"a table of {positions} positions (grid {self.grid}, class token "
+                f"{bool(self.class_token)}) does not fit {tokens} tokens: give the grid of the patches"
+            )
         learned = self.kind == "learned"
         self.table = self.add_weight(
-            shape=(self.grid[0] * self.grid[1] + self.class_token, width),
+            shape=(positions, width),
             initializer=keras.initializers.RandomNormal(stddev=self.std)
             if learned
             else lambda shape, dtype: ops.cast(

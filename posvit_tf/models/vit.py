@@ -23,6 +23,18 @@ ATTENTIONS = {
 }
 
 
+def wiring(attention: str, std: float | None, add: bool | None) -> tuple[float, bool]:
+    """What is unset of `position_std` and `add_positions`: positional attention alone needs no sum.
+
+    Content attention has the vanilla ViT's start of 0.02. The others have 1: maps made from P then
+    start with scores of unit variance.
+    """
+    return (
+        (0.02 if attention == "content" else 1.0) if std is None else std,
+        attention != "positional" if add is None else add,
+    )
+
+
 def vit(
     image_shape: tuple[int, int, int],
     num_classes: int,
@@ -31,8 +43,8 @@ def vit(
     *,
     attention: str,
     positions: str,
-    position_std: float,
-    add_positions: bool,
+    position_std: float | None,
+    add_positions: bool | None,
     patch_size: int,
     depth: int,
     heads: int,
@@ -55,8 +67,8 @@ def vit(
         attention: positional, content (the vanilla ViT), free (off-diagonal matrix) or uniform (equal
             frozen maps).
         positions: learned, sincos or none.
-        position_std: standard deviation of a learned table's start.
-        add_positions: whether P is also added to the tokens.
+        position_std: standard deviation of a learned table's start; None: see `wiring`.
+        add_positions: whether P is also added to the tokens; None: see `wiring`.
         patch_size: in pixels. depth: number of blocks L. heads, width, mlp_width: of a block.
         pool: "token" (a class token is put first and read out) or "mean" (over the patches).
         dropout: share of values dropped. drop_path: share of examples that skip a branch of the last
@@ -69,6 +81,7 @@ def vit(
     Raises:
         UserError: the patch does not divide the image, or the heads the width.
     """
+    position_std, add_positions = wiring(attention, position_std, add_positions)
     class_token = pool == "token"
     images = keras.Input(image_shape, dtype="uint8", name="images")
     x = keras.layers.Normalization(

@@ -1,7 +1,6 @@
 """Train a ViT on images, evaluate it, and leave a workdir that a person can read."""
 
 import hashlib
-import json
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from ml_collections import ConfigDict
 from posvit_tf.analysis import figures
 from posvit_tf.data import sources
 from posvit_tf.errors import UserError
-from posvit_tf.models.vit import vit
+from posvit_tf.models.vit import vit, wiring
 from posvit_tf.training import checkpoint, logbook, loop
 from posvit_tf.training import strategy as strategies
 
@@ -43,12 +42,7 @@ def load(workdir: Path) -> Loaded:
     Raises:
         UserError: the folder holds no trained run.
     """
-    try:
-        config = ConfigDict(json.loads((workdir / "config.json").read_text()))
-    except OSError as error:
-        raise UserError(
-            f"{workdir} is no workdir of a run ({error.strerror} for config.json): name another"
-        ) from error
+    config = ConfigDict(logbook.read_json(workdir / "config.json"))
     weights, meta = checkpoint.load(workdir / "checkpoints" / "best.npz")
     model = build(config, meta["facts"])
     checkpoint.assign(checkpoint.named(model.weights, "weights"), weights, str(workdir))
@@ -130,13 +124,19 @@ def describe(
         role: len(split.labels) if split else 0
         for role, split in (("train", source.train), ("eval", source.eval), ("test", source.test))
     }
+    std, added = wiring(
+        config.model.attention, config.model.position_std, config.model.add_positions
+    )
     device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     print(
         f"data: {source.name}, {height}x{width}x{channels}, {len(source.class_names)} classes, "
         f"{sizes['train']} train / {sizes['eval']} eval / {sizes['test']} test\n"
         f"model: {config.model.attention} attention, {model.count_params():,} parameters, "
         f"{model.get_layer('block_1').output[0].shape[1]} tokens, {config.precision}\n"
-        f"training: {plan.updates} updates ({plan.per_epoch} an epoch, {plan.warmup} of warm-up), "
+        f"positions: {config.model.positions}"
+        + (f", start std {std:g}" if config.model.positions == "learned" else "")
+        + (", added to the tokens\n" if added else ", not added to the tokens\n")
+        + f"training: {plan.updates} updates ({plan.per_epoch} an epoch, {plan.warmup} of warm-up), "
         f"batch {config.data.batch_size} = {replicas} {device} x {plan.share}"
         + (f" x {config.train.accumulate} micro-batches" if config.train.accumulate > 1 else ""),
         flush=True,

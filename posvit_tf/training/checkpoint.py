@@ -42,7 +42,7 @@ def save(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise UserError(
                 f"{name} is not finite at update {meta['update']}, so {path} was not written: "
-                "lower optimizer.learning_rate or set optimizer.clip_norm=1.0"
+                "lower optimizer.learning_rate"
             )
     temporary = path.with_name(f".{path.name}.tmp")
     try:
@@ -69,12 +69,14 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict]:
     Raises:
         UserError: the file is missing, truncated or no checkpoint.
     """
+    if not path.exists():
+        raise UserError(f"{path} does not exist: name a workdir that holds a trained run")
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         return arrays, json.loads(str(arrays.pop(META)))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is not a whole checkpoint ({error}): choose another") from error
+    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path} is not a whole checkpoint ({error})") from error
 
 
 def latest(folder: Path) -> tuple[dict[str, np.ndarray], dict] | None:
@@ -83,7 +85,7 @@ def latest(folder: Path) -> tuple[dict[str, np.ndarray], dict] | None:
         try:
             return load(path)
         except UserError as error:
-            print(f"warning: {error} before it is used", file=sys.stderr)
+            print(f"warning: {error}; the one before it is used", file=sys.stderr)
     return None
 
 

@@ -35,11 +35,12 @@ def prepare(workdir: Path, config: ConfigDict) -> dict | None:
     recorded = workdir / "config.json"
     wanted = json.loads(config.to_json_best_effort())
     try:
-        if recorded.exists():
-            check_same(json.loads(recorded.read_text()), wanted, workdir)
-            result = workdir / "result.json"
-            if result.exists():
-                return json.loads(result.read_text())
+        result = workdir / "result.json"
+        # A start that failed before its first checkpoint leaves nothing to protect.
+        if result.exists() or any(workdir.glob("checkpoints/*.npz")):
+            check_same(read_json(recorded), wanted, workdir)
+        if result.exists():
+            return read_json(result)
         workdir.mkdir(parents=True, exist_ok=True)
         with open(workdir / "command.txt", "a") as file:
             file.write(command())
@@ -48,11 +49,22 @@ def prepare(workdir: Path, config: ConfigDict) -> dict | None:
         raise UserError(
             f"workdir {workdir} cannot be written ({error.strerror}): choose another --workdir"
         ) from error
-    except json.JSONDecodeError as error:
-        raise UserError(
-            f"config.json or result.json in {workdir} is not JSON ({error}): choose another --workdir"
-        ) from error
     return None
+
+
+def read_json(path: Path) -> dict:
+    """The object in a file of a workdir.
+
+    Raises:
+        UserError: the file is missing or holds something else.
+    """
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} cannot be read ({error}): name the workdir of a run") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} holds no JSON object: name the workdir of a run")
+    return content
 
 
 def check_same(recorded: dict, wanted: dict, workdir: Path) -> None:
@@ -60,7 +72,7 @@ def check_same(recorded: dict, wanted: dict, workdir: Path) -> None:
     old, new = flat(recorded), flat(wanted)
     differing = [
         f"{field} {old.get(field)!r} there, {new.get(field)!r} here"
-        for field in sorted(old.keys() | new.keys())
+        for field in sorted((old.keys() | new.keys()) - {"name"})  # digits: is digits
         if old.get(field) != new.get(field)
     ]
     if differing:
@@ -134,8 +146,14 @@ class Logbook:
     def write(self, **line) -> None:
         """Adds one line: step, epoch, split, loss, accuracy, examples, seconds, ..."""
         self.lines.append(line)
-        self.file.write(json.dumps(line) + "\n")
-        self.file.flush()
+        try:
+            self.file.write(json.dumps(line) + "\n")
+            self.file.flush()
+        except OSError as error:
+            raise UserError(
+                f"cannot write {self.file.name}: {error.strerror}; the checkpoints are kept: "
+                "make room and run the same command again"
+            ) from error
         self._board(line)
 
     def _board(self, line: dict) -> None:

@@ -46,8 +46,8 @@ def plan(config: ConfigDict, n: int, replicas: int) -> Plan:
     Raises:
         UserError: the training set does not fill an update, or a batch does not divide by the replicas.
     """
-    images.replica_batch_size(config.data.eval_batch_size, replicas)
-    share = images.replica_batch_size(config.data.batch_size, replicas)
+    images.replica_batch_size(config.data.eval_batch_size, replicas, "data.eval_batch_size")
+    share = images.replica_batch_size(config.data.batch_size, replicas, "data.batch_size")
     steps, epochs = config.train.steps, config.train.epochs
     per_epoch = images.updates_per_epoch(n, config.data.batch_size, config.train.accumulate)
     updates = steps if steps is not None else epochs * per_epoch
@@ -246,10 +246,12 @@ def train(
                 figures = np.array(figures)  # (updates since the last line, 2)
                 bad = np.flatnonzero(~np.isfinite(figures[:, 0]))
                 if len(bad):
+                    kept = sorted(folder.glob("update_*.npz"))
                     raise UserError(
-                        f"the loss is not finite at update {done - len(figures) + bad[0] + 1}; the "
-                        f"checkpoint before it is kept in {folder}: lower optimizer.learning_rate "
-                        "or set optimizer.clip_norm=1.0"
+                        f"the loss is not finite at update {done - len(figures) + bad[0] + 1}; "
+                        + (f"{kept[-1]} is kept: " if kept else "there is no checkpoint yet: ")
+                        + "lower optimizer.learning_rate"
+                        + ("" if config.optimizer.clip_norm else " or set optimizer.clip_norm=1.0")
                     )
                 loss, accuracy = (float(f) for f in figures.mean(axis=0, dtype="float64"))
                 pace = progress.show(done, epoch, loss, accuracy)

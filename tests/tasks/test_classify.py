@@ -21,6 +21,7 @@ from posvit_tf.tasks import classify
 from posvit_tf.training import checkpoint, logbook, loop
 
 MAIN = Path(__file__).parents[2] / "main.py"
+FACTS = {"image_shape": (8, 8, 1), "class_names": "abc", "mean": (90.0,), "std": (60.0,)}
 RANDOM = {"model.dropout": 0.2, "model.drop_path": 0.2, "model.depth": 2}
 FOUR_EPOCHS = {**RANDOM, "train.epochs": 4}
 
@@ -155,7 +156,10 @@ def test_a_loss_that_is_not_finite_names_its_update_and_keeps_the_checkpoint(
         )
 
     monkeypatch.setattr(loop, "make_update", broken)
-    with pytest.raises(UserError, match=r"not finite at update 14;.*learning_rate"):
+    with pytest.raises(
+        UserError,
+        match=r"not finite at update 14; .*update_000000010.npz is kept: .*learning_rate$",
+    ):
         run(tiny(), tmp_path)
     assert checkpoint.latest(tmp_path / "checkpoints")[1]["update"] == 10
 
@@ -209,6 +213,20 @@ def test_every_field_is_read(tiny, tmp_path, monkeypatch):
 def test_another_config_in_the_workdir_is_refused_by_field(straight, tiny):
     with pytest.raises(UserError, match="another config.*train.epochs 4 there, 3 here"):
         logbook.prepare(straight[1], tiny({**RANDOM, "train.epochs": 3}))
+
+
+def test_a_start_that_failed_does_not_hold_the_workdir(tiny, tmp_path):
+    with pytest.raises(UserError, match="3x3"):
+        run(tiny({"model.patch_size": 3}), tmp_path)
+    assert logbook.prepare(tmp_path, tiny()) is None
+
+
+def test_attention_may_be_an_override(tiny):
+    # what an argument of the config sets and an override must be the same model
+    for kind in ("positional", "content", "uniform"):
+        by_override = classify.build(tiny({"model.attention": kind}), FACTS)
+        added = any(layer.name.startswith("add") for layer in by_override.layers)
+        assert added == (kind != "positional")
 
 
 def test_other_images_under_a_run_are_refused(straight, tmp_path, monkeypatch):
