@@ -18,7 +18,8 @@ Arguments
 Cost: on one core of a busy 2-core CPU, small about 4 s a step (375 steps an epoch), nano about 4
 minutes an epoch (content 5.5).
 Expect: nano about .58 test accuracy after 5 epochs (--config.train.epochs=5), measured on a
-JPEG-compressed copy of the images; small was not trained to the end by us. The paper's medians of 10 seeds after 200 epochs on all 50,000 images (--config.data.train_split=train
+JPEG-compressed copy of the images; small was not trained to the end by us. The paper's medians of
+10 seeds after 200 epochs on all 50,000 images (--config.data.train_split=train
 --config.data.eval_split=) are 90.53% (positional) and 90.22% (vanilla).
 """
 
