@@ -225,7 +225,7 @@ def test_attention_may_be_an_override(tiny):
     # what an argument of the config sets and an override must be the same model
     for kind in ("positional", "content", "uniform"):
         by_override = classify.build(tiny({"model.attention": kind}), FACTS)
-        added = any(layer.name.startswith("add") for layer in by_override.layers)
+        added = any(operation.name.startswith("add") for operation in by_override.operations)
         assert added == (kind != "positional")
 
 
