@@ -5,7 +5,7 @@ A claim that fails at these finite sizes is shown as failing (paper, section 4).
     python main.py --config=claims
 
 Cost: 250 CPU-seconds for 5 seeds.
-Expect: the table of results/claims.md.
+Expect: a line a claim, and the table as claims.md in the workdir; not every claim holds at these sizes.
 """
 
 from ml_collections import ConfigDict
