@@ -1,9 +1,17 @@
 """Which devices a run uses."""
 
+import functools
+
 import tensorflow as tf
 from ml_collections import ConfigDict
 
 from posvit_tf.errors import UserError
+
+
+@functools.cache
+def mirrored(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
+    """One strategy a process: the collectives of a second one clash with the first one's keys."""
+    return tf.distribute.MirroredStrategy(devices)
 
 
 def make(config: ConfigDict) -> tf.distribute.Strategy:
@@ -32,5 +40,5 @@ def make(config: ConfigDict) -> tf.distribute.Strategy:
                 ) from None
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if config.strategy == "mirrored" or (config.strategy == "auto" and len(devices) > 1):
-        return tf.distribute.MirroredStrategy([device.name for device in devices])
+        return mirrored(tuple(device.name for device in devices))
     return tf.distribute.get_strategy()

@@ -79,7 +79,7 @@ def check_layer(cls, arguments, inputs, output_shape, trainable, frozen, dtype, 
         (
             layers.PositionTable,
             {"grid": (2, 3), "class_token": True, "std": 0.1},
-            [TOKENS],
+            [(3, 7, 8)],
             (7, 8),
             1,
             0,

@@ -4,8 +4,15 @@ import pytest
 import tensorflow as tf
 
 from posvit_tf.training import checkpoint, loop, optim, step
+from posvit_tf.training.strategy import mirrored
 
 FACTS = {"image_shape": (8, 8, 1), "class_names": "abc", "mean": (90.0,), "std": (60.0,)}
+
+
+def on(replicas):
+    """The strategy of one or of both logical CPUs."""
+    devices = tuple(device.name for device in tf.config.list_logical_devices("CPU"))
+    return mirrored(devices) if replicas == 2 else tf.distribute.get_strategy()
 
 
 def updated(config, replicas=1, updates=3):
@@ -13,10 +20,7 @@ def updated(config, replicas=1, updates=3):
     from posvit_tf.tasks.classify import build
 
     keras.utils.set_random_seed(1)
-    devices = [d.name for d in tf.config.list_logical_devices("CPU")][:replicas]
-    strategy = (
-        tf.distribute.MirroredStrategy(devices) if replicas > 1 else tf.distribute.get_strategy()
-    )
+    strategy = on(replicas)
     with strategy.scope():
         model = build(config, FACTS)
         rate = optim.schedule(config.optimizer, 4, 1)
@@ -131,8 +135,7 @@ def test_evaluation_counts_every_image_once(tiny):
     )
     results = []
     for replicas in (1, 2):
-        devices = [d.name for d in tf.config.list_logical_devices("CPU")][:replicas]
-        strategy = tf.distribute.MirroredStrategy(devices)
+        strategy = on(replicas)
         keras.utils.set_random_seed(1)
         with strategy.scope():
             model = build(tiny(), FACTS)
