@@ -46,7 +46,7 @@ class Setting:
     nu: float = 0.1
     sigma_A: float = 2.0
     omega: float = 0.01
-    eta_v: float = 3e-3
+    eta_v: float = 2e-3
     eta_A: float | None = None
     partition: str = "contiguous"
     output_scale: float | None = None
@@ -89,7 +89,7 @@ class Setting:
 SETTINGS = {
     "tiny": dict(D=32, C=4, d=16, N=1000, q=0.125, steps=300),
     "small": dict(D=64, C=4, d=32, N=1000, q=0.125, steps=400),
-    "hard": dict(D=128, C=4, d=32, N=4000, q=0.125, steps=250, eta_v=2e-3),
+    "hard": dict(D=128, C=4, d=32, N=4000, q=0.125, steps=250),
     # The paper's figure 4; its printed q = log(100)/10 does not give its curve, half of it does.
     "figure4": dict(D=10, C=2, d=100, N=1000, q=math.log(100) / 20, steps=400),
     # For the population risk, at kappa = q D / C^2 = 0.5; the rates keep the three events apart.
