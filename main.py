@@ -1,5 +1,6 @@
 """Runs a config: `python main.py --config=digits`. Without flags it lists the configs."""
 
+import contextlib
 import itertools
 import os
 import sys
@@ -10,6 +11,7 @@ from absl import flags
 
 from posvit_tf.config import load, summaries
 from posvit_tf.errors import UserError
+from posvit_tf.training import cluster, logbook
 
 USAGE = """\
 python main.py --config=NAME[:ARGUMENT=VALUE,...] [--config.FIELD=VALUE ...] [--workdir=DIR]
@@ -38,6 +40,10 @@ def main(argv: list[str]) -> int:
         return 0
     except KeyboardInterrupt:
         code, message = 130, "interrupted"
+    except ModuleNotFoundError as error:
+        if error.name != "tensorflow":
+            raise
+        code, message = 2, f"TensorFlow is not installed here: {cluster.INSTALL}"
     except Exception as error:
         if FLAGS["debug"].value:
             raise
@@ -71,12 +77,15 @@ def run(argv: list[str]) -> None:
     os.environ["KERAS_BACKEND"] = backend  # wins over ~/.keras/keras.json
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+    place = cluster.place(config)
+    if place.count > 1 and not FLAGS.workdir:
+        raise UserError(
+            f"--workdir is missing: {place.count} processes need one folder that all of them see"
+        )
     workdir = Path(FLAGS.workdir).expanduser() if FLAGS.workdir else new_workdir(FLAGS.config)
     print(f"workdir: {workdir}", flush=True)
+    result = logbook.finished(workdir, config)
     # TensorFlow takes seconds to import: only now, so that bad flags show at once.
-    from posvit_tf.training import logbook
-
-    finished = logbook.prepare(workdir, config)
     match config.task:
         case "classify":
             from posvit_tf.tasks import classify as task
@@ -88,10 +97,14 @@ def run(argv: list[str]) -> None:
             from posvit_tf.tasks import gaussian as task
         case "claims":
             from posvit_tf.tasks import claims as task
-    if finished:
+    if result:
         print("this run is finished already; it found:")
-    task.tell(finished or task.run(config, workdir), workdir)
-    print(f"workdir: {workdir}")
+    else:
+        with logbook.claimed(workdir, config) if place.chief else contextlib.nullcontext():
+            result = task.run(config, workdir)
+    if place.chief:
+        task.tell(result, workdir)
+        print(f"workdir: {workdir}")
 
 
 def split(argv: list[str]) -> tuple[list[str], list[str]]:

@@ -12,7 +12,7 @@ from posvit_tf.analysis import figures
 from posvit_tf.data import sources
 from posvit_tf.errors import UserError
 from posvit_tf.models.vit import vit, wiring
-from posvit_tf.training import checkpoint, logbook, loop
+from posvit_tf.training import checkpoint, cluster, logbook, loop
 from posvit_tf.training import strategy as strategies
 
 
@@ -59,6 +59,7 @@ def run(config: ConfigDict, workdir: Path) -> dict:
         UserError: bad data or settings, a loss that is not finite, out of memory.
     """
     strategy = strategies.make(config)
+    processes = strategies.Processes(cluster.place(config), strategy)
     keras.utils.set_random_seed(config.seed)
     source = sources.load(config.data)
     with strategy.scope():
@@ -70,11 +71,12 @@ def run(config: ConfigDict, workdir: Path) -> dict:
         checkpoint.assign(weights, checkpoint.load(file)[0], str(file))
         print(f"weights from {file}")
     plan = loop.plan(config, len(source.train.labels), strategy.num_replicas_in_sync)
-    describe(config, strategy, source, model, plan)
+    if processes.place.chief:
+        describe(config, strategy, source, model, plan)
 
     evaluate = loop.Evaluator(config, strategy, model)
     try:
-        log = loop.train(config, workdir, plan, strategy, source, model, evaluate)
+        log = loop.train(config, workdir, plan, strategy, processes, source, model, evaluate)
         digest = hashlib.sha256()
         for value in checkpoint.values(weights).values():
             digest.update(value.tobytes())
@@ -91,7 +93,6 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     seconds = log.lines[-1]["seconds"] if log.lines else 0.0
     epoch = plan.epoch(plan.updates)
     log.write(step=plan.updates, epoch=epoch, split="test", **test, seconds=seconds)
-    pictures = figures.write_all(model, log.lines, workdir / "plots", source.test.images[:16])
     result = {
         "task": config.task,
         "config": config.name,
@@ -104,9 +105,11 @@ def run(config: ConfigDict, workdir: Path) -> dict:
         "eval": record["eval"],
         "test": test,
         "seconds": seconds,
-        "captions": {path.name: caption for path, caption in pictures},
     }
-    logbook.write_json(workdir / "result.json", result)
+    if processes.place.chief:
+        pictures = figures.write_all(model, log.lines, workdir / "plots", source.test.images[:16])
+        result["captions"] = {path.name: caption for path, caption in pictures}
+        logbook.write_json(workdir / "result.json", result)
     return result
 
 

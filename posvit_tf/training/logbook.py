@@ -1,5 +1,8 @@
 """What a run writes for people and programs: its workdir, metrics, progress and result."""
 
+import contextlib
+import errno
+import fcntl
 import importlib.metadata
 import json
 import os
@@ -9,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from ml_collections import ConfigDict
@@ -16,40 +20,64 @@ from ml_collections import ConfigDict
 from posvit_tf.errors import UserError
 
 VERSIONS = ("posvit_tf", "tensorflow", "keras", "numpy", "tensorflow-datasets")
+UNWRITABLE = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),
+    *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
+}
 NARRATE_SECONDS = 30.0  # between progress lines where they cannot overwrite each other
 
 
-def prepare(workdir: Path, config: ConfigDict) -> dict | None:
-    """Makes the workdir this config's own, with config.json and command.txt.
+def finished(workdir: Path, config: ConfigDict) -> dict | None:
+    """The result of a workdir whose run is finished, else None. Writes nothing.
 
     Args:
         workdir: a new folder, an empty one, or one of a run of the same config.
         config: of the run.
 
-    Returns:
-        The result where the run is finished, else None.
+    Raises:
+        UserError: the folder holds another config.
+    """
+    result = workdir / "result.json"
+    # A start that failed before its first checkpoint leaves nothing to protect.
+    if result.exists() or any(workdir.glob("checkpoints/*.npz")):
+        check_same(read_json(workdir / "config.json"), plain(config), workdir)
+    return read_json(result) if result.exists() else None
+
+
+@contextlib.contextmanager
+def claimed(workdir: Path, config: ConfigDict) -> Iterator[None]:
+    """Inside, the workdir is this process's own, with config.json and command.txt.
+
+    The operating system gives it up when the process ends, however it ends.
 
     Raises:
-        UserError: the folder holds another config or cannot be written.
+        UserError: another run is at work there, or the folder cannot be written.
     """
-    recorded = workdir / "config.json"
-    wanted = json.loads(config.to_json_best_effort())
     try:
-        result = workdir / "result.json"
-        # A start that failed before its first checkpoint leaves nothing to protect.
-        if result.exists() or any(workdir.glob("checkpoints/*.npz")):
-            check_same(read_json(recorded), wanted, workdir)
-        if result.exists():
-            return read_json(result)
         workdir.mkdir(parents=True, exist_ok=True)
-        with open(workdir / "command.txt", "a") as file:
-            file.write(command())
-        write_json(recorded, wanted)
+        with open(workdir / ".lock", "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(
+                    f"another run is at work in {workdir}: wait for it or choose another --workdir"
+                ) from None
+            with open(workdir / "command.txt", "a") as file:
+                file.write(command())
+            write_json(workdir / "config.json", plain(config))
+            yield
     except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
         raise UserError(
-            f"workdir {workdir} cannot be written ({error.strerror}): choose another --workdir"
+            f"cannot write {error.filename or workdir} ({error.strerror}); what is there is kept: make "
+            "room and run the same command again, or choose another --workdir"
         ) from error
-    return None
+
+
+def plain(config: ConfigDict) -> dict:
+    """The config as it stands in config.json."""
+    return json.loads(config.to_json_best_effort())
 
 
 def read_json(path: Path) -> dict:
@@ -121,13 +149,18 @@ class Logbook:
         workdir: of the run.
         update: updates already done; later lines, of a run that was cut off, are dropped, so that
             steps only grow.
+        writes: whether this process writes them, or only keeps the lines of its own.
     """
 
-    def __init__(self, workdir: Path, update: int):
+    def __init__(self, workdir: Path, update: int, writes: bool = True):
+        self.lines = []
+        self.file = None
+        if not writes:
+            return
         # Not at the top of the file: preparing a workdir should not wait for TensorFlow.
         import tensorflow as tf
 
-        self.summary = tf.summary
+        self.tf = tf
         path = workdir / "metrics.jsonl"
         lines = path.read_text().splitlines(keepends=True) if path.exists() else []
         # A kill can cut the last line short.
@@ -138,14 +171,21 @@ class Logbook:
         temporary.write_text("".join(json.dumps(line) + "\n" for line in self.lines))
         os.replace(temporary, path)
         self.file = open(path, "a")
-        shutil.rmtree(workdir / "tensorboard", ignore_errors=True)
-        self.writer = tf.summary.create_file_writer(str(workdir / "tensorboard"))
+        self.board = workdir / "tensorboard"
+        shutil.rmtree(self.board, ignore_errors=True)
+        self.writer = tf.summary.create_file_writer(str(self.board))
         for line in self.lines:
             self._board(line)
 
     def write(self, **line) -> None:
-        """Adds one line: step, epoch, split, loss, accuracy, examples, seconds, ..."""
+        """Adds one line: step, epoch, split, loss, accuracy, examples, seconds, ...
+
+        Raises:
+            UserError: the line cannot be written.
+        """
         self.lines.append(line)
+        if self.file is None:
+            return
         try:
             self.file.write(json.dumps(line) + "\n")
             self.file.flush()
@@ -157,11 +197,17 @@ class Logbook:
         self._board(line)
 
     def _board(self, line: dict) -> None:
-        with self.writer.as_default(step=line["step"]):
-            for name, value in line.items():
-                if name not in ("step", "split"):
-                    self.summary.scalar(f"{line['split']}/{name}", value)
-        self.writer.flush()
+        try:
+            with self.writer.as_default(step=line["step"]):
+                for name, value in line.items():
+                    if name not in ("step", "split"):
+                        self.tf.summary.scalar(f"{line['split']}/{name}", value)
+            self.writer.flush()
+        except self.tf.errors.OpError as error:
+            raise UserError(
+                f"cannot write {self.board}: {error.message}; the checkpoints are kept: "
+                "make room and run the same command again"
+            ) from error
 
 
 class Progress:
@@ -169,9 +215,11 @@ class Progress:
 
     Args:
         update: updates done before. updates: of the whole run. images: an update takes.
+        speaks: whether this process prints.
     """
 
-    def __init__(self, update: int, updates: int, images: int):
+    def __init__(self, update: int, updates: int, images: int, speaks: bool = True):
+        self.speaks = speaks
         self.update, self.updates, self.images = update, updates, images
         self.terminal = sys.stdout.isatty()
         self.time = self.told = time.monotonic()
@@ -185,7 +233,7 @@ class Progress:
         now = time.monotonic()
         pace = (update - self.update) / (now - self.time)  # updates a second
         self.update, self.time = update, now
-        if self.terminal or now - self.told >= NARRATE_SECONDS:
+        if self.speaks and (self.terminal or now - self.told >= NARRATE_SECONDS):
             self.told = now
             line = (
                 f"update {update}/{self.updates}  epoch {epoch}  loss {loss:.4f}  "
@@ -198,7 +246,8 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Prints a line that stays."""
-        print(f"\r{text:<100}" if self.terminal else text, flush=True)
+        if self.speaks:
+            print(f"\r{text:<100}" if self.terminal else text, flush=True)
 
 
 def duration(seconds: float) -> str:

@@ -22,6 +22,7 @@ from posvit_tf.errors import UserError
 from posvit_tf.training import checkpoint, optim
 from posvit_tf.training.logbook import Logbook, Progress
 from posvit_tf.training.step import make_forward, make_update
+from posvit_tf.training.strategy import Processes
 
 LOG_EVERY = 50  # updates; the host waits for the device only then
 
@@ -134,22 +135,29 @@ def averaged(
 
 
 class Interrupt:
-    """Ctrl-C sets `asked`, once; the second one ends the process at once."""
+    """Ctrl-C or SIGTERM, the notice of a preemption, sets `asked`; a second one ends the process at once.
 
-    asked = False
+    `asked` is the exit code to come, 130 or 143, and 0 until then.
+    """
+
+    asked = 0
 
     def __enter__(self):
-        self.previous = signal.signal(signal.SIGINT, self.handle)
+        self.previous = {
+            number: signal.signal(number, self.handle) for number in (signal.SIGINT, signal.SIGTERM)
+        }
         return self
 
     def __exit__(self, *_):
-        signal.signal(signal.SIGINT, self.previous)
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)
 
-    def handle(self, *_):
+    def handle(self, number: int, _):
         if self.asked:
-            os._exit(130)
-        self.asked = True
-        print("\ninterrupted: saving after this update; Ctrl-C again exits at once", flush=True)
+            os._exit(128 + number)
+        self.asked = 128 + number
+        what = "interrupted" if number == signal.SIGINT else "told to stop"
+        print(f"\n{what}: saving after this update; a second time exits at once", flush=True)
 
 
 def train(
@@ -157,6 +165,7 @@ def train(
     workdir: Path,
     run: Plan,
     strategy: tf.distribute.Strategy,
+    processes: Processes,
     source: Source,
     model: keras.Model,
     evaluate: Evaluator,
@@ -168,7 +177,7 @@ def train(
 
     Raises:
         UserError: a loss that is not finite, data or model other than the checkpoint's, out of memory.
-        SystemExit: 130 after Ctrl-C, with the run saved.
+        SystemExit: 130 after Ctrl-C, 143 after SIGTERM, with the run saved.
     """
     # ---------------------------------------------------------------- what the run is
     learning_rate = optim.schedule(config.optimizer, run.updates, run.warmup)
@@ -190,6 +199,7 @@ def train(
 
     # ---------------------------------------------------------------- where it stands
     done, best, seconds_before, figures = 0, None, 0.0, []
+    examples = config.data.batch_size * config.train.accumulate  # of an update
     restored = checkpoint.latest(folder)
     if restored is not None:
         arrays, meta = restored
@@ -202,22 +212,33 @@ def train(
         done, best, seconds_before = meta["update"], meta["best"], meta["seconds"]
         figures = list(arrays.pop("figures"))
         checkpoint.assign(variables, arrays, f"the checkpoint in {folder}")
-        print(f"resumed at update {done} of {run.updates}")
-    log = Logbook(workdir, done)
-    examples = config.data.batch_size * config.train.accumulate  # of an update
-    progress = Progress(done, run.updates, examples)
+    chief = processes.place.chief
+    progress = Progress(done, run.updates, examples, chief)
+    if restored is not None:
+        progress.say(f"resumed at update {done} of {run.updates}")
+    stands = int(hashlib.sha256(f"{done} {record}".encode()).hexdigest()[:15], 16)
+    if len(processes.values(stands)) > 1:
+        raise UserError(
+            f"the processes do not start alike: each must see the same data and, in {workdir}, the same "
+            f"checkpoints; this one stands at update {done} with data {record['data'][:8]}"
+        )
+    log = Logbook(workdir, done, chief)
     started = time.monotonic()
 
     def seconds() -> float:
         return seconds_before + time.monotonic() - started
 
     def save() -> None:
+        if not chief:
+            return
         arrays = {**checkpoint.values(variables), "figures": np.array(figures, "float32")}
         meta = {**record, "update": done, "best": best, "seconds": seconds()}
         checkpoint.save(folder / f"update_{done:09d}.npz", arrays, meta)
         checkpoint.keep_newest(folder, config.checkpoint.keep)
 
     def save_best(figure: dict | None) -> None:
+        if not chief:
+            return
         weights = checkpoint.values(checkpoint.named(model.weights, "weights"))
         checkpoint.save(folder / "best.npz", weights, {**record, "update": done, "eval": figure})
 
@@ -282,20 +303,23 @@ def train(
                         best = {**figure, "step": done, "epoch": epoch}
                         save_best(best)
 
+            # Signals reach one process, and all have to stop at the same update.
+            asked = max(processes.values(interrupt.asked))
             if (
                 last
-                or interrupt.asked
+                or asked
                 or (epoch_ends and epoch % config.checkpoint.every_epochs == 0)
             ):
                 save()
-            if interrupt.asked and not last:
+            if asked and not last:
                 again = shlex.join(["python", *sys.argv])
                 if "--workdir" not in again:
                     again += f" --workdir={shlex.quote(str(workdir))}"
                 progress.say(f"saved at update {done} of {run.updates}; go on with: {again}")
-                raise SystemExit(130)
+                raise SystemExit(asked)
 
     if best is None:
         with averaged(strategy, model, optimizer):
             save_best(None)
+    processes.values(done)  # waits until the chief has written best.npz
     return log

@@ -97,9 +97,9 @@ def make_update(
 def make_forward(
     config: ConfigDict, strategy: tf.distribute.Strategy, model: keras.Model
 ) -> Callable:
-    """forward(images) -> logits of all local replicas, in their order, dropout off.
+    """forward(images) -> logits of all replicas, in their order, dropout off.
 
-    images (b, H, W, C) uint8 are one replica's; the logits are (replicas*b, K) float32.
+    images (b, H, W, C) uint8 are one replica's; the logits are (replicas*b, K) float32, on every host.
     """
 
     @tf.function(jit_compile=config.train.jit_compile)
@@ -108,7 +108,6 @@ def make_forward(
 
     @tf.function
     def forward(images):
-        logits = strategy.run(replica_forward, (images,))
-        return tf.concat(strategy.experimental_local_results(logits), axis=0)  # (R*b,K)
+        return strategy.gather(strategy.run(replica_forward, (images,)), axis=0)  # (R*b,K)
 
     return forward

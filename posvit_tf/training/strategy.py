@@ -1,12 +1,13 @@
-"""Which devices a run uses."""
+"""Which devices a run uses, and what several processes of one run tell each other."""
 
 import functools
+import os
 
 import tensorflow as tf
 from ml_collections import ConfigDict
 
 from posvit_tf.errors import UserError
-
+from posvit_tf.training.cluster import TPU_INSTALL, Place, place
 
 @functools.cache
 def mirrored(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
@@ -15,16 +16,34 @@ def mirrored(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
 
 
 def make(config: ConfigDict) -> tf.distribute.Strategy:
-    """The tf.distribute strategy that `config.strategy` names; `auto` mirrors over several devices.
+    """The tf.distribute strategy that `config.strategy` names; call it before anything of TensorFlow.
 
-    Devices are the GPUs, or without any the CPU, split into `config.cpu_devices` logical ones.
+    `auto` is multiworker where TF_CONFIG or Slurm names several processes, mirrored where this one has
+    several devices, and one otherwise; it never looks for a TPU. Devices are the GPUs, or without any
+    the CPU, split into `config.cpu_devices` logical ones.
 
     Raises:
         UserError: the strategy is not available, or the CPU can no longer be split.
     """
-    if config.strategy in ("multiworker", "tpu"):
+    kind = config.strategy
+    if kind == "tpu":
+        return tpu()
+    if place(config).count > 1:
+        if config.cpu_devices > 1:
+            raise UserError(
+                f"cpu_devices={config.cpu_devices} does not go with several processes, each of which "
+                "takes one CPU: start more processes, or unset TF_CONFIG"
+            )
+        resolvers = tf.distribute.cluster_resolver
+        return tf.distribute.MultiWorkerMirroredStrategy(
+            resolvers.TFConfigClusterResolver()
+            if os.environ.get("TF_CONFIG")
+            else resolvers.SlurmClusterResolver()
+        )
+    if kind == "multiworker":
         raise UserError(
-            f"strategy={config.strategy} is not in this version yet: use one, mirrored or auto"
+            "strategy=multiworker found no other process: set TF_CONFIG in each, or start them by "
+            "srun (README, Several hosts)"
         )
     if config.cpu_devices > 1:
         try:
@@ -39,6 +58,56 @@ def make(config: ConfigDict) -> tf.distribute.Strategy:
                     "use a fresh Python process"
                 ) from None
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    if config.strategy == "mirrored" or (config.strategy == "auto" and len(devices) > 1):
+    if kind == "mirrored" or (kind == "auto" and len(devices) > 1):
         return mirrored(tuple(device.name for device in devices))
     return tf.distribute.get_strategy()
+
+
+@functools.cache
+def tpu() -> tf.distribute.TPUStrategy:
+    """The TPU of this machine, or the one that the environment's TPU_NAME names.
+
+    Raises:
+        UserError: TensorFlow finds no TPU; a run never falls back to the CPU.
+    """
+    tried = []
+    for name in ("local", os.environ.get("TPU_NAME")):
+        if not name:
+            continue
+        try:
+            resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name)
+            if name != "local":
+                tf.config.experimental_connect_to_cluster(resolver)
+            tf.tpu.experimental.initialize_tpu_system(resolver)
+            return tf.distribute.TPUStrategy(resolver)
+        except (tf.errors.OpError, ValueError, RuntimeError) as error:
+            tried.append(f"{name}: {str(error).splitlines()[0]}")
+    raise UserError(
+        f"strategy=tpu, but TensorFlow {tf.__version__} finds no TPU ({'; '.join(tried)}): choose a "
+        f"TPU runtime and there `{TPU_INSTALL}`, set TPU_NAME for a TPU over the network, or use "
+        "--config.strategy=auto for CPU or GPU"
+    )
+
+
+class Processes:
+    """What the processes of a run agree on; with one process nothing is sent.
+
+    Args:
+        place: of this process.
+        strategy: that all of them are in.
+    """
+
+    def __init__(self, place: Place, strategy: tf.distribute.Strategy):
+        self.place = place
+
+        @tf.function
+        def gather(value: tf.Tensor) -> tf.Tensor:
+            return strategy.gather(strategy.run(tf.identity, (value,)), axis=0)
+
+        self._gather = gather
+
+    def values(self, value: int) -> set[int]:
+        """What all processes gave; each waits for the others."""
+        if self.place.count == 1:
+            return {value}
+        return set(self._gather(tf.constant([value], tf.int64)).numpy().tolist())

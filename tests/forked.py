@@ -1,0 +1,51 @@
+"""main.py in processes of their own that need not import TensorFlow again, so that many can be killed."""
+
+import multiprocessing
+import os
+import sys
+from pathlib import Path
+
+import main
+
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["posvit_tf.tasks.classify"])
+
+
+def work(flags: list[str], environment: dict[str, str], output: Path) -> None:
+    """What the process does: stdout and stderr go to a file, the exit code is main.py's."""
+    with open(output, "w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1, closefd=False) for n in (1, 2))
+    os.environ.update(environment)
+    sys.argv = ["main.py", *flags]
+    sys.exit(main.main(sys.argv))
+
+
+class Run:
+    """A running main.py.
+
+    Args:
+        flags: of main.py, with --workdir among them.
+        output: the file for what it prints.
+        environment: variables to set.
+    """
+
+    def __init__(self, flags: list[str], output: Path, **environment: str):
+        self.output = output
+        self.process = processes.Process(target=work, args=(flags, environment, output))
+        self.process.start()
+
+    def wait(self, seconds: float = 120) -> int:
+        """The exit code, minus the signal where one ended it."""
+        self.process.join(seconds)
+        assert self.process.exitcode is not None, f"still running: {self.text()}"
+        return self.process.exitcode
+
+    def signal(self, number: int) -> None:
+        """Sends a signal."""
+        os.kill(self.process.pid, number)
+
+    def text(self) -> str:
+        """What it printed so far."""
+        return self.output.read_text() if self.output.exists() else ""

@@ -1,0 +1,91 @@
+"""Whole runs on several devices and in several processes: they end where one device ends."""
+
+import json
+import signal
+import socket
+import time
+
+import numpy as np
+import pytest
+
+from tests.forked import Run
+
+pytestmark = pytest.mark.slow
+EVERYTHING = {
+    "train.epochs": 3,
+    "train.accumulate": 2,
+    "train.label_smoothing": 0.1,
+    "optimizer.clip_norm": 0.5,
+    "optimizer.ema_decay": 0.9,
+    "optimizer.weight_decay": 0.05,
+}
+
+
+def flags(tiny_flags, changes, workdir):
+    fields = [f"--config.{field}={value}" for field, value in changes.items()]
+    return [*tiny_flags, *fields, f"--workdir={workdir}"]
+
+
+def start_two(arguments, folder):
+    """Two processes on this host."""
+    with socket.create_server(("localhost", 0)) as a, socket.create_server(("localhost", 0)) as b:
+        workers = [f"localhost:{s.getsockname()[1]}" for s in (a, b)]
+    return [
+        Run(
+            arguments,
+            folder / f"worker_{index}.txt",
+            TF_CONFIG=json.dumps(
+                {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
+            ),
+        )
+        for index in range(2)
+    ]
+
+
+def losses(workdir):
+    """(split, step) -> loss."""
+    rows = map(json.loads, (workdir / "metrics.jsonl").read_text().splitlines())
+    return {(row["split"], row["step"]): row["loss"] for row in rows}
+
+
+def result(workdir):
+    return json.loads((workdir / "result.json").read_text())
+
+
+@pytest.fixture(scope="module", params=[("sgd", 1e-6), ("adamw", 1e-5)], ids=["sgd", "adamw"])
+def one_device(request, tmp_path_factory):
+    from tests.conftest import TINY
+
+    name, tolerance = request.param
+    changes = {**EVERYTHING, "optimizer.name": name}
+    folder = tmp_path_factory.mktemp(name)
+    fields = ["--config=digits", *(f"--config.{k}={v}" for k, v in TINY.items())]
+    assert Run(flags(fields, changes, folder / "run"), folder / "out.txt").wait() == 0
+    return changes, losses(folder / "run"), tolerance
+
+
+@pytest.mark.parametrize("devices", [2, 4])
+def test_logical_devices_end_where_one_device_does(one_device, tiny_flags, tmp_path, devices):
+    changes, expected, tolerance = one_device
+    changes = {**changes, "strategy": "mirrored", "cpu_devices": devices}
+    run = Run(flags(tiny_flags, changes, tmp_path / "run"), tmp_path / "out.txt")
+    assert run.wait() == 0, run.text()
+    assert f"batch 16 = {devices} CPU x {16 // devices}" in run.text()
+    assert result(tmp_path / "run")["replicas"] == devices
+    compare(losses(tmp_path / "run"), expected, tolerance)
+
+
+def test_two_processes_end_where_one_device_does(one_device, tiny_flags, tmp_path):
+    changes, expected, tolerance = one_device
+    changes = {**changes, "strategy": "multiworker"}
+    runs = start_two(flags(tiny_flags, changes, tmp_path / "run"), tmp_path)
+    assert [run.wait() for run in runs] == [0, 0], runs[0].text()
+    assert "batch 16 = 2 CPU x 8" in runs[0].text()
+    assert "test accuracy" in runs[0].text() and "accuracy" not in runs[1].text()
+    compare(losses(tmp_path / "run"), expected, tolerance)
+
+
+def compare(found, expected, tolerance):
+    assert found.keys() == expected.keys()
+    for key, loss in expected.items():
+        np.testing.assert_allclose(found[key], loss, rtol=tolerance, err_msg=str(key))
