@@ -36,7 +36,7 @@ class Run:
         self.process = processes.Process(target=work, args=(flags, environment, output))
         self.process.start()
 
-    def wait(self, seconds: float = 120) -> int:
+    def wait(self, seconds: float = 300) -> int:
         """The exit code, minus the signal where one ended it."""
         self.process.join(seconds)
         assert self.process.exitcode is not None, f"still running: {self.text()}"

@@ -222,10 +222,10 @@ def figure2(
     caption = (
         f"One seed: test error {last['test_error']:.3f}, overlap of A with the sets "
         f"{last['overlap']:.2f} (chance {chance:.2f}). "
-        "The paper's figure 2 ends at 6 to 7%, grey, with scores P^T P that look random; there the "
+        "The paper's figure 2 ends at 6 to 7%, grey, with scores <p_i, p_j> that look random; there the "
         "label is the cubic one."
     )
-    figure, add_axes = page(9.6, 4.2, "Gaussian patches", caption)
+    figure, add_axes = page(9.9, 4.2, "Gaussian patches", caption)
     axes = add_axes(0.75, 0.55, 4.0, 3.2)
     axes.axhspan(0.06, 0.07, color=GREY, alpha=0.35, label="the paper's end, 6 to 7%")
     axes.plot(
