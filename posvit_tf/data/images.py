@@ -83,6 +83,7 @@ def train_dataset(
     with tf.device("CPU"):
         images, labels = tf.constant(split.images), tf.constant(split.labels)
 
+    @tf.autograph.experimental.do_not_convert
     def element(i: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         update, replica = i // len(own), own.start + i % len(own)
 
@@ -136,6 +137,7 @@ def eval_dataset(
     with tf.device("CPU"):
         images = tf.constant(split.images)
 
+    @tf.autograph.experimental.do_not_convert
     def element(i: tf.Tensor) -> tf.Tensor:
         batch, replica = i // len(own), own.start + i % len(own)
         start = batch * batch_size + replica * share

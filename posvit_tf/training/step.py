@@ -82,11 +82,11 @@ def make_update(
         return figures
 
     if config.train.jit_compile and replicas == 1:
-        replica_update = tf.function(replica_update, jit_compile=True)
+        replica_update = tf.function(replica_update, autograph=False, jit_compile=True)
     elif config.train.jit_compile:
-        forward_backward = tf.function(forward_backward, jit_compile=True)
+        forward_backward = tf.function(forward_backward, autograph=False, jit_compile=True)
 
-    @tf.function
+    @tf.function(autograph=False)
     def update(images, labels, number):
         figures = strategy.run(replica_update, (images, labels, number))
         return strategy.experimental_local_results(figures)[0]
@@ -102,11 +102,11 @@ def make_forward(
     images (b, H, W, C) uint8 are one replica's; the logits are (replicas*b, K) float32, on every host.
     """
 
-    @tf.function(jit_compile=config.train.jit_compile)
+    @tf.function(autograph=False, jit_compile=config.train.jit_compile)
     def replica_forward(images):
         return model(images, training=False)
 
-    @tf.function
+    @tf.function(autograph=False)
     def forward(images):
         return strategy.gather(strategy.run(replica_forward, (images,)), axis=0)  # (R*b,K)
 

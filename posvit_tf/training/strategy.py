@@ -100,7 +100,7 @@ class Processes:
     def __init__(self, place: Place, strategy: tf.distribute.Strategy):
         self.place = place
 
-        @tf.function
+        @tf.function(autograph=False)
         def gather(value: tf.Tensor) -> tf.Tensor:
             return strategy.gather(strategy.run(tf.identity, (value,)), axis=0)
 
