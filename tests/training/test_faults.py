@@ -136,18 +136,17 @@ def test_a_second_run_in_the_workdir_is_refused(tiny_flags, tmp_path):
 
 
 def test_a_full_disk_names_the_path_and_keeps_the_checkpoint_before(tiny_flags, tmp_path, mounted):
-    disk = mounted("size=1500k")
+    disk = mounted("size=6m")
     workdir = disk / "run"
     changes = {"train.epochs": 10_000, "model.width": 64, "model.mlp_width": 64}
     run = Run(flags(tiny_flags, workdir, **changes), tmp_path / "out.txt")
     until(lambda: saved(workdir), run)
-    with open(disk / "filler", "wb") as filler:
-        try:
-            while True:
+    with open(disk / "filler", "wb", buffering=0) as filler:
+        while run.process.is_alive():  # what an old checkpoint frees is taken, too
+            try:
                 filler.write(bytes(4096))
-                filler.flush()
-        except OSError:
-            pass
+            except OSError:
+                time.sleep(0.001)
     assert run.wait() == 2, run.text()
     error = run.text().splitlines()[-1]
     assert error.startswith("error: cannot write") and str(workdir) in error
