@@ -89,6 +89,11 @@ def run(config: ConfigDict, workdir: Path) -> dict:
             f"data.eval_batch_size={config.data.eval_batch_size}: halve them; "
             "train.accumulate=2 then trains alike"
         ) from error
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+        raise UserError(
+            f"process {processes.place.index} of {processes.place.count} lost another one: start all "
+            "of them again with the same commands, and the run goes on from its last checkpoint"
+        ) from error
 
     seconds = log.lines[-1]["seconds"] if log.lines else 0.0
     epoch = plan.epoch(plan.updates)
@@ -130,7 +135,7 @@ def describe(
     std, added = wiring(
         config.model.attention, config.model.position_std, config.model.add_positions
     )
-    device = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    device = next((kind for kind in ("TPU", "GPU") if tf.config.list_logical_devices(kind)), "CPU")
     print(
         f"data: {source.name}, {height}x{width}x{channels}, {len(source.class_names)} classes, "
         f"{sizes['train']} train / {sizes['eval']} eval / {sizes['test']} test\n"

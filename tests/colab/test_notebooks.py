@@ -63,7 +63,7 @@ def shown(outputs):
 @pytest.mark.slow
 def test_quickstart(execute, prepare):
     prepare("cifar10", train=200)
-    outputs = execute("quickstart", {"epochs": 1, "cifar10_epochs": 1})
+    outputs = execute("quickstart", {"digits_epochs": 1, "cifar10_epochs": 1})
 
     assert text(outputs["setup"]) == f"posvit_tf from {ROOT}\n"
     assert "CPU /physical_device:CPU:0" in text(outputs["devices"])

@@ -48,6 +48,19 @@ def losses(workdir):
     return {(row["split"], row["step"]): row["loss"] for row in rows}
 
 
+def saved(workdir):
+    """Names of the checkpoints of a workdir."""
+    return sorted(path.name for path in (workdir / "checkpoints").glob("update_*.npz"))
+
+
+def until(condition, run, seconds=120):
+    """Waits for a condition while the run is alive."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert run.process.is_alive() and time.monotonic() < deadline, run.text()
+        time.sleep(0.002)
+
+
 def result(workdir):
     return json.loads((workdir / "result.json").read_text())
 
@@ -89,3 +102,35 @@ def compare(found, expected, tolerance):
     assert found.keys() == expected.keys()
     for key, loss in expected.items():
         np.testing.assert_allclose(found[key], loss, rtol=tolerance, err_msg=str(key))
+
+
+def test_a_lost_process_ends_the_others_and_both_started_again_end_alike(tiny_flags, tmp_path):
+    changes = {"model.dropout": 0.2, "train.epochs": 60, "strategy": "multiworker"}
+
+    def start(name):
+        (tmp_path / name).mkdir(exist_ok=True)
+        return start_two(flags(tiny_flags, changes, tmp_path / name / "run"), tmp_path / name)
+
+    straight = start("straight")
+    assert [run.wait() for run in straight] == [0, 0], straight[0].text()
+
+    workdir = tmp_path / "lost" / "run"
+    for number, to_stop in ((signal.SIGKILL, 1), (signal.SIGTERM, 1), (signal.SIGKILL, 0)):
+        before = saved(workdir)
+        runs = start("lost")
+        until(lambda before=before: saved(workdir) > before, runs[0])
+        runs[to_stop].signal(number)
+        other = runs[1 - to_stop]
+        code = other.wait(60)
+        if number == signal.SIGTERM:  # both save at the same update
+            assert code == 143 == runs[to_stop].wait(), other.text()
+        else:
+            assert code == 2, other.text()
+            assert f"error: process {1 - to_stop} of 2 lost another one" in other.text()
+            runs[to_stop].wait()
+    last = start("lost")
+    assert [run.wait() for run in last] == [0, 0], last[0].text()
+    assert "resumed at update" in last[0].text()
+    found, expected = (result(tmp_path / name / "run") for name in ("lost", "straight"))
+    assert found["weights_sha256"] == expected["weights_sha256"]
+    assert found["test"] == expected["test"]
