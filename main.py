@@ -35,7 +35,9 @@ def main(argv: list[str]) -> int:
     Returns:
         The exit code: 0 done, 1 unexpected error, 2 bad input, 130 interrupted.
     """
-    sys.argv = argv  # command.txt and the hint after Ctrl-C show it, also where a notebook calls this
+    sys.argv = (
+        argv  # command.txt and the hint after Ctrl-C show it, also where a notebook calls this
+    )
     try:
         run(argv)
         return 0

@@ -5,7 +5,8 @@ A claim that fails at these finite sizes is shown as failing (paper, section 4).
     python main.py --config=claims
 
 Cost: 300 CPU-seconds for 5 seeds.
-Expect: a line a claim, and the table as claims.md in the workdir; 10 of 12 rows hold, GLM on small and Fig. 2 cubic fail.
+Expect: a line a claim, and the table as claims.md in the workdir; 10 of 12 rows hold, GLM on small
+and Fig. 2 cubic fail.
 """
 
 from ml_collections import ConfigDict

@@ -15,7 +15,7 @@ def calls(tmp_path, monkeypatch):
     """Stands in for logbook and task and notes what reaches them, as `finished` and `error` say."""
     calls = SimpleNamespace(finished=None, error=None, config=None, workdir=None, ran=False)
 
-    def prepare(workdir, config):
+    def finished(workdir, config):
         calls.config, calls.workdir = config, workdir
         return calls.finished
 
@@ -24,8 +24,8 @@ def calls(tmp_path, monkeypatch):
         if calls.error:
             raise calls.error
 
-    logbook = SimpleNamespace(prepare=prepare)
-    monkeypatch.setattr(posvit_tf.training, "logbook", logbook, raising=False)
+    monkeypatch.setattr(main.logbook, "finished", finished)
+    monkeypatch.setattr(sys, "argv", sys.argv)  # main sets it
     task = SimpleNamespace(run=run, tell=lambda result, workdir: print(result))
     monkeypatch.setitem(sys.modules, "posvit_tf.tasks.classify", task)
     monkeypatch.setattr(posvit_tf.tasks, "classify", task, raising=False)

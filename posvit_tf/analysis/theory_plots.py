@@ -188,7 +188,8 @@ def transfer_curves(sizes: tuple[int, ...], errors: dict[str, np.ndarray], path:
     seeds = len(next(iter(errors.values())))
     caption = (
         "Test error on a new feature whose sets are those on which A was learned: median over "
-        f"{seeds} seeds, bands from the least to the greatest. Errors below 0.0001 are drawn there."
+        f"{seeds} seed{'s' * (seeds > 1)}, bands from the least to the greatest. Errors below 0.0001 "
+        "are drawn there."
     )
     figure, add_axes = page(9.6, 4.2, "Transfer of the learned attention", caption)
     axes = add_axes(0.8, 0.55, 5.9, 3.4)

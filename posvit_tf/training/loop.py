@@ -305,11 +305,7 @@ def train(
 
             # Signals reach one process, and all have to stop at the same update.
             asked = max(processes.values(interrupt.asked))
-            if (
-                last
-                or asked
-                or (epoch_ends and epoch % config.checkpoint.every_epochs == 0)
-            ):
+            if last or asked or (epoch_ends and epoch % config.checkpoint.every_epochs == 0):
                 save()
             if asked and not last:
                 again = shlex.join(["python", *sys.argv])

@@ -9,6 +9,7 @@ from ml_collections import ConfigDict
 from posvit_tf.errors import UserError
 from posvit_tf.training.cluster import TPU_INSTALL, Place, place
 
+
 @functools.cache
 def mirrored(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
     """One strategy a process: the collectives of a second one clash with the first one's keys."""
@@ -34,12 +35,11 @@ def make(config: ConfigDict) -> tf.distribute.Strategy:
                 f"cpu_devices={config.cpu_devices} does not go with several processes, each of which "
                 "takes one CPU: start more processes, or unset TF_CONFIG"
             )
-        resolvers = tf.distribute.cluster_resolver
-        return tf.distribute.MultiWorkerMirroredStrategy(
-            resolvers.TFConfigClusterResolver()
-            if os.environ.get("TF_CONFIG")
-            else resolvers.SlurmClusterResolver()
-        )
+        if os.environ.get("TF_CONFIG"):
+            resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        else:
+            resolver = slurm(place(config))
+        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
     if kind == "multiworker":
         raise UserError(
             "strategy=multiworker found no other process: set TF_CONFIG in each, or start them by "
@@ -61,6 +61,24 @@ def make(config: ConfigDict) -> tf.distribute.Strategy:
     if kind == "mirrored" or (kind == "auto" and len(devices) > 1):
         return mirrored(tuple(device.name for device in devices))
     return tf.distribute.get_strategy()
+
+
+def slurm(place: Place) -> tf.distribute.cluster_resolver.ClusterResolver:
+    """The processes of a Slurm step, each with the GPUs that Slurm lets it see.
+
+    TensorFlow's own resolver names the hosts; its way of giving out GPUs wants one at least for each
+    task, and all of a node's to be visible.
+    """
+    resolver = tf.distribute.cluster_resolver.SlurmClusterResolver(
+        gpus_per_node=place.count, gpus_per_task=1, auto_set_gpu=False
+    )
+    return tf.distribute.cluster_resolver.SimpleClusterResolver(
+        resolver.cluster_spec(),
+        task_type="worker",
+        task_id=place.index,
+        num_accelerators={"GPU": len(tf.config.list_physical_devices("GPU"))},
+        rpc_layer="grpc",
+    )
 
 
 @functools.cache

@@ -32,8 +32,8 @@ def lines(workdir, split):
 
 
 def run(config, workdir):
-    assert logbook.prepare(workdir, config) is None
-    return classify.run(config, workdir)
+    with logbook.claimed(workdir, config):
+        return classify.run(config, workdir)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_a_run_leaves_what_the_contract_names(straight):
     assert [row["epoch"] for row in lines(workdir, "eval")] == [1, 2, 3, 4]
     assert sum(row["examples"] for row in lines(workdir, "train")) == 4 * 160
     assert len(list((workdir / "checkpoints").glob("update_*.npz"))) == config.checkpoint.keep
-    assert logbook.prepare(workdir, config) == result
+    assert logbook.finished(workdir, config) == result
 
 
 def test_load_gives_the_reported_model_back(straight):
@@ -212,13 +212,13 @@ def test_every_field_is_read(tiny, tmp_path, monkeypatch):
 
 def test_another_config_in_the_workdir_is_refused_by_field(straight, tiny):
     with pytest.raises(UserError, match="another config.*train.epochs 4 there, 3 here"):
-        logbook.prepare(straight[1], tiny({**RANDOM, "train.epochs": 3}))
+        logbook.finished(straight[1], tiny({**RANDOM, "train.epochs": 3}))
 
 
 def test_a_start_that_failed_does_not_hold_the_workdir(tiny, tmp_path):
     with pytest.raises(UserError, match="3x3"):
         run(tiny({"model.patch_size": 3}), tmp_path)
-    assert logbook.prepare(tmp_path, tiny()) is None
+    assert logbook.finished(tmp_path, tiny()) is None
 
 
 def test_attention_may_be_an_override(tiny):
@@ -252,7 +252,8 @@ def test_out_of_memory_names_the_batch(tiny, tmp_path, monkeypatch):
         ({"data.batch_size": 15, "strategy": "mirrored", "cpu_devices": 2}, "15.*14 or 16"),
         ({"data.eval_batch_size": 9, "strategy": "mirrored", "cpu_devices": 2}, "9.*8 or 10"),
         ({"model.patch_size": 3}, "8x8.*3x3"),
-        ({"strategy": "tpu"}, "strategy=tpu"),
+        ({"strategy": "tpu"}, "strategy=tpu.*finds no TPU.*pip install"),
+        ({"strategy": "multiworker"}, "strategy=multiworker.*TF_CONFIG"),
         ({"init_from": "/nowhere"}, "/nowhere"),
     ],
 )

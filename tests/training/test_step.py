@@ -95,6 +95,15 @@ def test_compiled_equals_uncompiled(tiny):
     for replicas in (1, 2):
         assert_close(plain, updated(compiled, replicas), 1e-5)
 
+    from posvit_tf.data.sources import Split
+    from posvit_tf.tasks.classify import build
+
+    model = build(tiny(), FACTS)
+    images = np.random.default_rng(0).integers(0, 256, (21, 8, 8, 1), dtype=np.uint8)
+    split = Split(images, np.zeros(21, "int32"))
+    logits = [loop.Evaluator(config, on(1), model).logits(split) for config in (tiny(), compiled)]
+    np.testing.assert_allclose(*logits, atol=1e-5)
+
 
 def test_float16_skips_an_overflowing_update_and_goes_on(tiny):
     config = tiny({"precision": "mixed_float16", "optimizer.clip_norm": 1.0})

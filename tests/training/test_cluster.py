@@ -1,0 +1,55 @@
+import json
+
+import pytest
+
+from posvit_tf.errors import UserError
+from posvit_tf.training import cluster, strategy
+
+WORKERS = {"worker": ["a:1", "b:1", "c:1"]}
+
+
+def given(monkeypatch, content):
+    monkeypatch.setenv("TF_CONFIG", content if isinstance(content, str) else json.dumps(content))
+
+
+def test_tf_config_names_the_place(tiny, monkeypatch):
+    given(monkeypatch, {"cluster": WORKERS, "task": {"type": "worker", "index": 2}})
+    for kind in ("auto", "multiworker"):
+        place = cluster.place(tiny({"strategy": kind}))
+        assert place == (2, 3) and not place.chief
+    assert cluster.place(tiny({"strategy": "one"})) == (0, 1)
+
+
+def test_slurm_names_the_place_and_the_hosts(tiny, monkeypatch):
+    step = {
+        "PROCID": "2",
+        "STEP_NUM_TASKS": "3",
+        "STEP_NODELIST": "n[1-2]",
+        "STEP_TASKS_PER_NODE": "2,1",
+    }
+    for name, value in step.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    place = cluster.place(tiny({"strategy": "auto"}))
+    assert place == (2, 3)
+    resolver = strategy.slurm(place)
+    assert resolver.cluster_spec().as_dict() == {"worker": ["n1:8888", "n1:8889", "n2:8888"]}
+    assert (resolver.task_type, resolver.task_id) == ("worker", 2)
+    assert resolver.num_accelerators() == {"GPU": 0}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        {"cluster": WORKERS},
+        {"cluster": WORKERS, "task": {"type": "worker", "index": 3}},
+        {"cluster": {**WORKERS, "ps": ["d:1"]}, "task": {"type": "worker", "index": 0}},
+        {"cluster": WORKERS, "task": {"type": "chief", "index": 0}},
+    ],
+)
+def test_a_tf_config_that_is_none_is_one_clear_line(tiny, monkeypatch, content):
+    given(monkeypatch, content)
+    with pytest.raises(UserError, match="TF_CONFIG=.* is not understood .*index") as error:
+        cluster.place(tiny({"strategy": "auto"}))
+    assert "\n" not in str(error.value)
