@@ -99,7 +99,8 @@ def tpu() -> tf.distribute.TPUStrategy:
             tf.tpu.experimental.initialize_tpu_system(resolver)
             return tf.distribute.TPUStrategy(resolver)
         except (tf.errors.OpError, ValueError, RuntimeError) as error:
-            tried.append(f"{name}: {str(error).splitlines()[0]}")
+            reason = str(error).splitlines()[0].partition(" used by")[0]
+            tried.append(f"{name}: {reason}")
     raise UserError(
         f"strategy=tpu, but TensorFlow {tf.__version__} finds no TPU ({'; '.join(tried)}): choose a "
         f"TPU runtime and there `{TPU_INSTALL}`, set TPU_NAME for a TPU over the network, or use "

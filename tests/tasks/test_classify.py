@@ -4,10 +4,7 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +16,8 @@ from posvit_tf.data import sources
 from posvit_tf.errors import UserError
 from posvit_tf.tasks import classify
 from posvit_tf.training import checkpoint, logbook, loop
+from tests.forked import Run
 
-MAIN = Path(__file__).parents[2] / "main.py"
 FACTS = {"image_shape": (8, 8, 1), "class_names": "abc", "mean": (90.0,), "std": (60.0,)}
 RANDOM = {"model.dropout": 0.2, "model.drop_path": 0.2, "model.depth": 2}
 FOUR_EPOCHS = {**RANDOM, "train.epochs": 4}
@@ -122,26 +119,27 @@ def test_ctrl_c_saves_and_the_resumed_run_is_bitwise_equal(
 
 
 def test_kill_in_mid_epoch_and_the_resumed_run_is_bitwise_equal(straight, tiny_flags, tmp_path):
-    flags = [*tiny_flags, *(f"--config.{k}={v}" for k, v in FOUR_EPOCHS.items())]
-    command = [sys.executable, str(MAIN), *flags, f"--workdir={tmp_path}"]
-    first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    metrics = tmp_path / "metrics.jsonl"
+    workdir = tmp_path / "run"
+    fields = [f"--config.{k}={v}" for k, v in FOUR_EPOCHS.items()]
+    flags = [*tiny_flags, *fields, f"--workdir={workdir}"]
+    first = Run(flags, tmp_path / "first.txt")
+    metrics = workdir / "metrics.jsonl"
     while not (metrics.exists() and '"step": 20' in metrics.read_text()):
-        assert first.poll() is None
+        assert first.process.is_alive(), first.text()
         time.sleep(0.005)
-    first.kill()
+    first.signal(signal.SIGKILL)
     first.wait()
-    assert not (tmp_path / "result.json").exists()
-    second = subprocess.run(command, capture_output=True, text=True)
-    assert second.returncode == 0, second.stderr
-    assert "resumed at update" in second.stdout
-    assert second.stdout.splitlines()[-1] == f"workdir: {tmp_path}"
-    result = json.loads((tmp_path / "result.json").read_text())
+    assert not (workdir / "result.json").exists()
+    second = Run(flags, tmp_path / "second.txt")
+    assert second.wait() == 0, second.text()
+    assert "resumed at update" in second.text()
+    assert second.text().splitlines()[-1] == f"workdir: {workdir}"
+    result = json.loads((workdir / "result.json").read_text())
     assert result["weights_sha256"] == straight[2]["weights_sha256"]
 
-    third = subprocess.run(command, capture_output=True, text=True)  # finished: it only tells
-    assert third.returncode == 0
-    assert f"test accuracy {result['test']['accuracy']:.4f}" in third.stdout
+    third = Run(flags, tmp_path / "third.txt")  # finished: it only tells
+    assert third.wait() == 0
+    assert f"test accuracy {result['test']['accuracy']:.4f}" in third.text()
 
 
 def test_a_loss_that_is_not_finite_names_its_update_and_keeps_the_checkpoint(
@@ -181,15 +179,6 @@ def test_without_eval_split_the_last_averaged_weights_are_reported(tiny, tmp_pat
     for average, reported in zip(averages, best.values(), strict=True):
         np.testing.assert_array_equal(average, reported)
     assert any((a != b).any() for a, b in zip(last.values(), best.values(), strict=True))
-
-
-def test_two_devices_train_like_one(tiny, tmp_path):
-    one, two = tmp_path / "one", tmp_path / "two"
-    run(tiny({"train.accumulate": 2}), one)
-    result = run(tiny({"train.accumulate": 2, "strategy": "mirrored", "cpu_devices": 2}), two)
-    assert result["replicas"] == 2
-    for a, b in zip(lines(one, "eval"), lines(two, "eval"), strict=True):
-        np.testing.assert_allclose(a["loss"], b["loss"], rtol=1e-5)
 
 
 def test_every_field_is_read(tiny, tmp_path, monkeypatch):
