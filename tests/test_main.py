@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -134,3 +135,37 @@ def test_a_default_workdir_that_cannot_be_made_is_one_line(calls, capsys):
     open("runs", "w").close()
     assert main.main(["main.py", "--config=digits"]) == 2
     assert "--workdir" in capsys.readouterr().err
+
+
+def test_a_runtime_without_tensorflow_is_told_how_to_install_it(tmp_path):
+    program = f"""
+import sys
+import main
+
+class Missing:
+    def find_spec(self, name, *_):
+        if name == "tensorflow":
+            raise ModuleNotFoundError(name=name)
+
+sys.meta_path.insert(0, Missing())
+sys.exit(main.main(["main.py", "--config=digits", "--workdir={tmp_path}"]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=Path(main.__file__).parent,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: TensorFlow is not installed here: `pip install")
+
+
+def test_several_processes_need_a_workdir_that_all_see(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setenv(
+        "TF_CONFIG",
+        '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}',
+    )
+    assert main.main(["main.py", "--config=digits"]) == 2
+    assert "error: --workdir is missing: 2 processes" in capsys.readouterr().err

@@ -62,6 +62,12 @@ def claimed(workdir: Path, config: ConfigDict) -> Iterator[None]:
                 raise UserError(
                     f"another run is at work in {workdir}: wait for it or choose another --workdir"
                 ) from None
+            except OSError as error:
+                print(
+                    f"warning: {workdir} cannot be locked ({error.strerror}): "
+                    "see to it that no second run works there",
+                    file=sys.stderr,
+                )
             with open(workdir / "command.txt", "a") as file:
                 file.write(command())
             write_json(workdir / "config.json", plain(config))
