@@ -1,19 +1,21 @@
 """What a step of gradient descent on the simplified ViT costs, against its five matrix products.
 
-    python -m posvit_tf.benchmarks.theory
+    python -m posvit_tf.benchmarks.theory --json=theory.json
 
 Prints a table over N, D and d: milliseconds a step, CPU milliseconds a step and of the five products
 X v, z S^T, G S, G^T z and X^T dz timed one by one in the same run, their ratio, and the memory of the
 patches and of the arrays a step makes. Times are the least of several and the ratio is of CPU time,
-so that other programs disturb little; give it an idle machine all the same.
+so that other programs disturb little; give it an idle machine all the same. Ratios have keys as
+1000x64x32/step:products.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
 
+from posvit_tf.benchmarks import measure
 from posvit_tf.theory.dynamics import Form, Rates, update
 
 # (N, D, d)
@@ -62,11 +64,8 @@ def products(X, z, S, G, v) -> list[Callable[[], tf.Tensor]]:
     return [lambda f=f, a=a, b=b: f(a, b) for f, a, b in pairs]
 
 
-def main() -> None:
-    """Prints the table."""
-    columns = "N, D, d, step ms, step CPU ms, five products CPU ms, ratio, X MB, other arrays MB"
-    print("|", columns.replace(",", " |"), "|")
-    print("| --- " * 9 + "|")
+def measured() -> Iterator[tuple]:
+    """(N, D, d, step ms, step CPU ms, five products CPU ms, ratio, X MB, other arrays MB) of each size."""
     rng = np.random.default_rng(0)
     for N, D, d in SIZES:
         X = tf.constant(rng.standard_normal((N, D, d), dtype=np.float32))
@@ -74,7 +73,7 @@ def main() -> None:
         A = tf.constant(rng.standard_normal((D, D), dtype=np.float32))
         v = tf.constant(0.01 * rng.standard_normal(d, dtype=np.float32))
         y = tf.sign(z[:, 0])
-        form, rates = Form(3, 0.1, float(D), 1 / D, 1.0), Rates(3e-3, 1.0)
+        form, rates = Form(3, 0.1, float(D), 1 / D, 1.0), Rates(2e-3, 1.0)
 
         def step(X=X, y=y, v=v, A=A, form=form, rates=rates):
             return update(X, y, v, A, form, rates)[2]
@@ -83,11 +82,19 @@ def main() -> None:
         (wall, cpu), parts = 1e3 * seconds[0], 1e3 * seconds[1:, 1].sum()
         # z, o, o^2, G, dz, each N D, and S, M, S * M, the gradient and the step of A
         others = 4e-6 * (5 * N * D + 5 * D * D)
-        print(
-            f"| {N} | {D} | {d} | {wall:.2f} | {cpu:.2f} | {parts:.2f} | {cpu / parts:.2f} "
-            f"| {4e-6 * N * D * d:.1f} | {others:.1f} |",
-            flush=True,
-        )
+        yield N, D, d, wall, cpu, parts, cpu / parts, 4e-6 * N * D * d, others
+
+
+def main() -> None:
+    """Prints the table and writes --json."""
+    flags = measure.arguments(__doc__)
+    print(measure.machine())
+    rows = list(measured())
+    head = "N, D, d, step ms, step CPU ms, five products CPU ms, ratio, X MB, other arrays MB"
+    measure.table(
+        head.split(", "), ((*row[:3], *(f"{number:.2f}" for number in row[3:])) for row in rows)
+    )
+    measure.write(flags.json, {f"{N}x{D}x{d}/step:products": r[3] for N, D, d, *r in rows})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,70 @@
+"""What a forward pass costs at batch 1, 16 and 64, here, in plain Keras and in PyTorch.
+
+    python -m posvit_tf.benchmarks.inference --json=inference.json
+    python -m posvit_tf.benchmarks.inference --full         depth 7, and ViT-tiny/16
+
+Turns, cores and keys as in train_step: 65/inference/16/positional:keras, /xla, /wall, /wall2. A round
+calls a contestant several times where one call is short.
+"""
+
+import os
+
+from posvit_tf.benchmarks import measure
+from posvit_tf.benchmarks.train_step import PAIRS, all_ratios, contestants, shapes
+
+BATCHES = (1, 16, 64)
+
+
+def repeated(call, times: int):
+    """A call that calls so many times."""
+
+    def calls():
+        for _ in range(times):
+            call()
+
+    return calls
+
+
+def run(cores: int, rounds: int, full: bool) -> dict[str, float]:
+    """Times all contestants on so many cores and prints the tables."""
+    measure.use_cores(cores)
+    ratios = {}
+    for shape in shapes(full):
+        found = contestants(shape)
+        for batch in BATCHES:
+            calls = 64 // batch if shape.tokens < 100 else max(1, 16 // batch)
+            times = measure.interleave(
+                {name: repeated(forward(batch), calls) for name, (_, _, forward) in found.items()},
+                rounds,
+            )
+            print(
+                f"\n{shape.tokens} tokens, batch {batch}, depth {shape.depth}, width {shape.width}, "
+                f"{cores} core(s)"
+            )
+            measure.table(
+                ("forward", "CPU ms", "wall ms"),
+                (
+                    (name, measure.spread(t.cpu / calls), measure.spread(t.wall / calls))
+                    for name, t in times.items()
+                ),
+            )
+            pairs = all_ratios(times, f"{shape.tokens}/inference/{batch}", PAIRS, cores)
+            print()
+            measure.table(("ratio", "median"), ((k, f"{v:.3f}") for k, v in pairs.items()))
+            ratios |= pairs
+    return ratios
+
+
+def main() -> None:
+    """Runs on one core, then on all, and writes --json."""
+    flags = measure.arguments(__doc__, "full")
+    if flags.cores:
+        measure.write(flags.json, run(flags.cores, flags.rounds, flags.full))
+        return
+    print(measure.machine())
+    measure.on_each_number_of_cores("posvit_tf.benchmarks.inference", flags)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    main()
