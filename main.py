@@ -16,6 +16,7 @@ from posvit_tf.training import cluster, logbook
 USAGE = """\
 python main.py --config=NAME[:ARGUMENT=VALUE,...] [--config.FIELD=VALUE ...] [--workdir=DIR]
                [--debug]
+python main.py --config=NAME --help      the fields of a config
 
 Configs (each file in configs/ says what it shows, its arguments, its cost and what to expect):"""
 
@@ -23,7 +24,9 @@ FLAGS = flags.FlagValues()
 flags.DEFINE_string("config", "", "a config's name and arguments", flag_values=FLAGS)
 flags.DEFINE_string("workdir", "", "where the run goes or continues", flag_values=FLAGS)
 flags.DEFINE_bool("debug", False, "show stack traces", flag_values=FLAGS)
-flags.DEFINE_bool("help", False, "list the configs", flag_values=FLAGS, short_name="h")
+flags.DEFINE_bool(
+    "help", False, "list the configs, or the fields of one", flag_values=FLAGS, short_name="h"
+)
 
 
 def main(argv: list[str]) -> int:
@@ -68,6 +71,11 @@ def run(argv: list[str]) -> None:
         raise UserError(f"{error}; `python main.py` shows the flags") from None
     if words:
         raise UserError(f"unexpected word {words[0]!r}; write flags as --flag=value")
+    if FLAGS.help and FLAGS.config:
+        fields = logbook.flat(logbook.plain(load(FLAGS.config, overrides)))
+        print(f"Fields of {FLAGS.config} and their values; None derives at use:")
+        print(*(f"  --config.{field}={value}" for field, value in fields.items()), sep="\n")
+        return
     if FLAGS.help or len(argv) == 1 and not overrides:
         print(USAGE, *(f"  {name:12}{text}" for name, text in summaries().items()), sep="\n")
         return
@@ -100,7 +108,7 @@ def run(argv: list[str]) -> None:
             from posvit_tf.tasks import gaussian as task
         case "claims":
             from posvit_tf.tasks import claims as task
-    if result:
+    if result is not None:
         print("this run is finished already; it found:")
     else:
         with logbook.claimed(workdir, config) if place.chief else contextlib.nullcontext():

@@ -30,7 +30,7 @@ CHOICES = {
 # field: (least, bound), and least <= value < bound
 RANGES = {
     "seed": (0, 2**31),
-    "cpu_devices": (1, math.inf),
+    "cpu_devices": (1, 65),
     "data.batch_size": (1, math.inf),
     "data.eval_batch_size": (1, math.inf),
     "data.crop_padding": (0, math.inf),

@@ -19,7 +19,7 @@ def float32(tensor) -> np.ndarray:
 def write_all(
     model: keras.Model, lines: list[dict], folder: Path, images: np.ndarray | None = None
 ) -> list[tuple[Path, str]]:
-    """Writes learning curves, and the maps of positions, scores and attention that the model has.
+    """Writes the learning curves of a training, and the maps of positions, scores and attention.
 
     Args:
         model: of `posvit_tf.models.vit.vit`.
@@ -41,7 +41,8 @@ def write_all(
     layers = {layer.name: layer for layer in model.layers}
     grid = layers["patches"].grid
     first = int("class_token" in layers)  # the row of the first patch
-    write(plots.learning_curves, lines)
+    if any(line["split"] == "train" for line in lines):
+        write(plots.learning_curves, lines)
     if grid == (1, 1):  # one patch: nothing to map
         return written
     if "positions" in layers:

@@ -42,15 +42,13 @@ def page(width: float, height: float, title: str, caption: str):
 
 
 def learning_curves(lines: list[dict], path: Path) -> str:
-    """Loss and accuracy by epoch: training thin, evaluation strong, the test a point.
+    """Loss and accuracy by update: training thin, evaluation strong, the test a point.
 
     Args:
         lines: of metrics.jsonl, each with step, epoch (from 1), split (train, eval or test), loss,
             accuracy and examples; any split may be missing.
         path: of the PNG.
     """
-    # Most steps an epoch: a line at an epoch's end. Lines inside an epoch get their fraction.
-    per_epoch = max(line["step"] / max(line["epoch"], 1) for line in lines) or 1
     last = {line["split"]: line for line in lines}
     found = [
         f"{split} accuracy {last[split]['accuracy']:.1%}, loss {last[split]['loss']:.3f}"
@@ -69,7 +67,7 @@ def learning_curves(lines: list[dict], path: Path) -> str:
         for split in last:
             own = [line for line in lines if line["split"] == split]
             axes.plot(
-                [line["step"] / per_epoch for line in own],
+                [line["step"] for line in own],
                 [line[name] for line in own],
                 color=COLORS[split],
                 linewidth={"train": 1, "eval": 2.2, "test": 0}[split],
@@ -78,9 +76,9 @@ def learning_curves(lines: list[dict], path: Path) -> str:
                 zorder={"train": 1, "eval": 2, "test": 3}[split],
                 label=f"{split} {own[-1][name]:.3f}",
             )
-        axes.set_xlim(left=0)
+        axes.set_xlim(left=-0.02 * max(line["step"] for line in lines))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("epoch")
+        axes.set_xlabel("update")
         axes.set_ylabel(name)
         axes.grid(alpha=0.3)
         axes.legend(title="last value", frameon=False)
@@ -153,7 +151,7 @@ def verdict(matrix: np.ndarray, grid: tuple[int, int], what: str) -> str:
     """What `distance_correlation` allows to say of M (N, N), as a sentence about `what`."""
     r, chance = similarity.distance_correlation(matrix, grid)
     if abs(r) <= chance:
-        found = f"No spatial structure in {what}"
+        found = f"No spatial structure beyond chance in {what}"
     else:
         found = (
             f"{'Nearby' if r > 0 else 'Distant'} patches have {'slightly ' if abs(r) < 0.2 else ''}"

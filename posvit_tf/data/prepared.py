@@ -66,9 +66,9 @@ def _download(builder: tfds.core.DatasetBuilder) -> None:
     if not _answers(url):
         raise UserError(
             f"{name} is not prepared in {builder.data_dir}, and {url} does not answer within "
-            f"{PROBE_SECONDS:g} s: run once where there is a network, or copy a prepared {name} "
-            f"directory here and name the directory that holds it by --config.data.data_dir=DIR "
-            f"or by the environment variable TFDS_DATA_DIR"
+            f"{PROBE_SECONDS:g} s: run once where there is a network, copy a prepared {name} directory "
+            f"from another machine into {root}, or name the directory that holds one by "
+            f"--config.data.data_dir=DIR or by the environment variable TFDS_DATA_DIR"
         )
     size = tfds.core.units.Size(sum(info.size for info in builder.url_infos.values()))
     print(f"downloading {name}, {size}, from {url} into {root}", flush=True)

@@ -35,7 +35,7 @@ class PatchEmbedding(keras.layers.Layer):
         if height % size or width % size:
             raise UserError(
                 f"an image of {height}x{width} pixels does not divide into patches of {size}x{size}: "
-                "set model.patch_size to a divisor of both sides"
+                "set patch_size to a divisor of both sides"
             )
         self.grid = (height // size, width // size)
         # An image of another size could divide into the same number of patches: Keras refuses it.

@@ -61,7 +61,8 @@ def run(config: ConfigDict, workdir: Path) -> dict:
 
 def tell(result: dict, workdir: Path) -> None:
     """Prints what a finished run found and where it is."""
-    print(table(result), workdir / "result.json", sep="\n")
+    print(table(result))
+    logbook.tell_files(result, workdir)
 
 
 def describe(setting: Setting) -> None:
@@ -134,6 +135,8 @@ def table(found: dict) -> str:
         if values["mean"] is None:
             return "never"
         never = values["per_seed"].count(None)
+        if len(values["per_seed"]) == 1:
+            return f"{values['mean']:.4g}"
         return (
             f"{values['mean']:.4g} +- {values['std']:.2g}  "
             f"[{values['min']:.4g}, {values['max']:.4g}]" + (f"  never in {never}" if never else "")

@@ -60,6 +60,25 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     """
     strategy = strategies.make(config)
     processes = strategies.Processes(cluster.place(config), strategy)
+    with processes.noticed():
+        return train_and_test(config, workdir, strategy, processes)
+
+
+def train_and_test(
+    config: ConfigDict,
+    workdir: Path,
+    strategy: tf.distribute.Strategy,
+    processes: strategies.Processes,
+) -> dict:
+    """What `run` does once its devices are there."""
+    if processes.place.count > 1:
+        token = workdir / logbook.LOCK  # the chief's, if all see one folder
+        seen = token.read_text() if token.exists() else None
+        if not processes.alike(sorted(logbook.flat(logbook.plain(config)).items()), seen):
+            raise UserError(
+                f"process {processes.place.index} of {processes.place.count} was not started like the "
+                "others: all need the same config and a --workdir that is one folder for all of them"
+            )
     keras.utils.set_random_seed(config.seed)
     source = sources.load(config.data)
     with strategy.scope():
@@ -88,11 +107,6 @@ def run(config: ConfigDict, workdir: Path) -> dict:
             f"out of memory with data.batch_size={config.data.batch_size} and "
             f"data.eval_batch_size={config.data.eval_batch_size}: halve them; "
             "train.accumulate=2 then trains alike"
-        ) from error
-    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-        raise UserError(
-            f"process {processes.place.index} of {processes.place.count} lost another one: start all "
-            "of them again with the same commands, and the run goes on from its last checkpoint"
         ) from error
 
     seconds = log.lines[-1]["seconds"] if log.lines else 0.0
@@ -162,6 +176,4 @@ def tell(result: dict, workdir: Path) -> None:
             else ""
         )
     )
-    for name, caption in result["captions"].items():
-        print(f"{workdir / 'plots' / name}: {caption.partition('. ')[0]}")
-    print(f"{workdir / 'result.json'}")
+    logbook.tell_files(result, workdir)

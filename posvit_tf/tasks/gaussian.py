@@ -68,6 +68,6 @@ def tell(result: dict, workdir: Path) -> None:
     print(
         f"  test error  {result['test_error']['mean']:.4f} +- {result['test_error']['std']:.4f}\n"
         f"  overlap     {overlap['mean']:.3f} +- {overlap['std']:.3f}  "
-        f"chance {result['association']['chance']:.3f}\n"
-        f"{workdir / 'result.json'}"
+        f"chance {result['association']['chance']:.3f}"
     )
+    logbook.tell_files(result, workdir)

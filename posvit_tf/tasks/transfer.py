@@ -71,4 +71,4 @@ def tell(result: dict, workdir: Path) -> None:
     print("  median test error at n =" + "".join(f"{n:>8}" for n in methods["frozen"]))
     for name, by_size in methods.items():
         print(f"  {name:24}" + "".join(f"{found['median']:8.3f}" for found in by_size.values()))
-    print(workdir / "result.json")
+    logbook.tell_files(result, workdir)

@@ -76,17 +76,39 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict]:
             arrays = {name: file[name] for name in file.files}
         return arrays, json.loads(str(arrays.pop(META)))
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} is not a whole checkpoint ({error})") from error
+        raise UserError(
+            f"{path} is not a whole checkpoint: bring it back, or delete its folder to start again"
+        ) from error
 
 
 def latest(folder: Path) -> tuple[dict[str, np.ndarray], dict] | None:
-    """The newest readable update_*.npz of a folder; a warning names each that is not."""
-    for path in sorted(folder.glob("update_*.npz"), reverse=True):
+    """The newest readable update_*.npz of a folder, None where there is none; a warning names each skipped.
+
+    Raises:
+        UserError: there are some, and none can be read.
+    """
+    paths = sorted(folder.glob("update_*.npz"), reverse=True)
+    for path in paths:
         try:
             return load(path)
-        except UserError as error:
-            print(f"warning: {error}; the one before it is used", file=sys.stderr)
+        except UserError:
+            print(
+                f"warning: {path} is not a whole checkpoint; the one before it is used",
+                file=sys.stderr,
+            )
+    if paths:
+        raise UserError(
+            f"no checkpoint in {folder} can be read: delete that folder to start again from the "
+            "beginning, or choose another --workdir"
+        )
     return None
+
+
+def set_aside(folder: Path, update: int) -> None:
+    """Renames the checkpoints past an update to *.broken: they could not be read."""
+    for path in folder.glob("update_*.npz"):
+        if int(path.stem.removeprefix("update_")) > update:
+            path.rename(path.with_name(f"{path.name}.broken"))
 
 
 def keep_newest(folder: Path, keep: int) -> None:

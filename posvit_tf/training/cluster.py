@@ -43,18 +43,44 @@ def place(config: ConfigDict) -> Place:
     given = os.environ.get("TF_CONFIG")
     if given:
         try:
-            content = json.loads(given)
-            (workers,) = (content["cluster"][kind] for kind in content["cluster"] | {"worker": []})
-            index = int(content["task"]["index"])
-            if content["task"]["type"] != "worker" or not 0 <= index < len(workers):
-                raise ValueError("the task is none of the workers")
+            return from_tf_config(json.loads(given))
         except (ValueError, KeyError, TypeError) as error:
+            what = f"no {error}" if isinstance(error, KeyError) else error
             raise UserError(
-                f"TF_CONFIG={given!r} is not understood ({error}): set it to "
+                f"TF_CONFIG={given!r} is not understood ({what}): set it to "
                 '{"cluster": {"worker": ["HOST1:PORT", "HOST2:PORT"]}, '
                 '"task": {"type": "worker", "index": 0}}, with its own index in each process'
             ) from None
-        return Place(index, len(workers))
-    return Place(
-        int(os.environ.get("SLURM_PROCID", 0)), int(os.environ.get("SLURM_STEP_NUM_TASKS", 1))
+    names = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")
+    index, count = (
+        os.environ.get(name, default) for name, default in zip(names, "01", strict=True)
     )
+    if not (index.isdecimal() and count.isdecimal() and int(index) < max(int(count), 1)):
+        raise UserError(
+            f"SLURM_PROCID={index!r} of SLURM_STEP_NUM_TASKS={count!r} is not a task of a Slurm step: "
+            "start the run by srun, or use --config.strategy=mirrored"
+        )
+    return Place(int(index), int(count))
+
+
+def from_tf_config(content: dict) -> Place:
+    """The place that TF_CONFIG's content names.
+
+    Raises:
+        ValueError, KeyError, TypeError: it does not name a cluster of workers and one of them.
+    """
+    cluster, task = content["cluster"], content["task"]
+    workers, index = cluster["worker"], int(str(task["index"]))
+    addresses = workers if isinstance(workers, list) else []
+    if len(cluster) > 1 or task["type"] != "worker":
+        raise ValueError("it may name workers only")
+    if not addresses or len(set(addresses)) < len(addresses):
+        raise ValueError("worker must be a list of different addresses")
+    if not all(
+        address.rpartition(":")[0] and address.rpartition(":")[2].isdecimal()
+        for address in addresses
+    ):
+        raise ValueError("a worker's address is HOST:PORT")
+    if not 0 <= index < len(addresses):
+        raise ValueError("the index is none of the workers")
+    return Place(index, len(addresses))

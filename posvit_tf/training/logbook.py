@@ -20,6 +20,7 @@ from ml_collections import ConfigDict
 from posvit_tf.errors import UserError
 
 VERSIONS = ("posvit_tf", "tensorflow", "keras", "numpy", "tensorflow-datasets")
+LOCK = ".lock"  # of a workdir; its last line names the process that worked there last
 UNWRITABLE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
@@ -41,7 +42,14 @@ def finished(workdir: Path, config: ConfigDict) -> dict | None:
     # A start that failed before its first checkpoint leaves nothing to protect.
     if result.exists() or any(workdir.glob("checkpoints/*.npz")):
         check_same(read_json(workdir / "config.json"), plain(config), workdir)
-    return read_json(result) if result.exists() else None
+    if not result.exists():
+        return None
+    content = read_json(result)
+    if not {"task", "config"} <= content.keys():
+        raise UserError(
+            f"{result} is damaged: delete it, and the same command makes it again from the checkpoints"
+        )
+    return content
 
 
 @contextlib.contextmanager
@@ -55,7 +63,7 @@ def claimed(workdir: Path, config: ConfigDict) -> Iterator[None]:
     """
     try:
         workdir.mkdir(parents=True, exist_ok=True)
-        with open(workdir / ".lock", "w") as lock:
+        with open(workdir / LOCK, "a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -68,6 +76,8 @@ def claimed(workdir: Path, config: ConfigDict) -> Iterator[None]:
                     "see to it that no second run works there",
                     file=sys.stderr,
                 )
+            lock.write(f"{platform.node()} {os.getpid()} {time.time_ns()}\n")
+            lock.flush()
             with open(workdir / "command.txt", "a") as file:
                 file.write(command())
             write_json(workdir / "config.json", plain(config))
@@ -95,9 +105,13 @@ def read_json(path: Path) -> dict:
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read ({error}): name the workdir of a run") from error
+        raise UserError(
+            f"{path} cannot be read ({error}): name the workdir of a run, or bring the file back"
+        ) from error
     if not isinstance(content, dict):
-        raise UserError(f"{path} holds no JSON object: name the workdir of a run")
+        raise UserError(
+            f"{path} holds no JSON object: name the workdir of a run, or bring the file back"
+        )
     return content
 
 
@@ -135,8 +149,12 @@ def command() -> str:
         check=False,
     ).stdout.strip()
     versions = " ".join(f"{name}={importlib.metadata.version(name)}" for name in VERSIONS)
+    cluster = os.environ.get("TF_CONFIG")
+    line = (f"TF_CONFIG={shlex.quote(cluster)} " if cluster else "") + shlex.join(
+        ["python", *sys.argv]
+    )
     return (
-        f"{time.strftime('%Y-%m-%d %H:%M:%S')}\n{shlex.join(['python', *sys.argv])}\n"
+        f"{time.strftime('%Y-%m-%d %H:%M:%S')}\n{line}\n"
         f"python={platform.python_version()} {versions}\ncommit={commit or 'none'}\n\n"
     )
 
@@ -146,6 +164,34 @@ def write_json(path: Path, content: dict) -> None:
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.write_text(json.dumps(content, indent=2) + "\n")
     os.replace(temporary, path)
+
+
+def tell_files(result: dict, workdir: Path) -> None:
+    """Prints where a run's pictures and figures are, with the first sentence of each caption."""
+    for name, caption in result["captions"].items():
+        print(f"{workdir / 'plots' / name}: {caption.partition('. ')[0]}")
+    print(workdir / "result.json")
+
+
+def read_lines(path: Path) -> list[dict]:
+    """The lines of a metrics.jsonl, without a last one that a kill cut short.
+
+    Raises:
+        UserError: a whole line is not one of a run.
+    """
+    found = []
+    text = path.read_text(errors="replace") if path.exists() else ""
+    for number, line in enumerate(text.splitlines(keepends=True), start=1):
+        if line.endswith("\n"):
+            try:
+                found.append(json.loads(line))
+                found[-1]["step"], found[-1]["split"]
+            except (ValueError, KeyError, TypeError):
+                raise UserError(
+                    f"{path}, line {number}, is not a line of a run: delete that line (the checkpoints "
+                    "are not touched) and run the same command again"
+                ) from None
+    return found
 
 
 class Logbook:
@@ -168,11 +214,10 @@ class Logbook:
 
         self.tf = tf
         path = workdir / "metrics.jsonl"
-        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-        # A kill can cut the last line short.
-        whole = [json.loads(line) for line in lines if line.endswith("\n")]
         # The test is evaluated again by whoever finishes the run.
-        self.lines = [line for line in whole if line["step"] <= update and line["split"] != "test"]
+        self.lines = [
+            line for line in read_lines(path) if line["step"] <= update and line["split"] != "test"
+        ]
         temporary = path.with_name(".metrics.jsonl.tmp")
         temporary.write_text("".join(json.dumps(line) + "\n" for line in self.lines))
         os.replace(temporary, path)

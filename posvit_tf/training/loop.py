@@ -210,18 +210,23 @@ def train(
                     f"{record[key]} here): bring the old {key} back or choose another --workdir"
                 )
         done, best, seconds_before = meta["update"], meta["best"], meta["seconds"]
+        if best is not None:
+            checkpoint.load(folder / "best.npz")  # a broken one is told now, not after the training
         figures = list(arrays.pop("figures"))
         checkpoint.assign(variables, arrays, f"the checkpoint in {folder}")
     chief = processes.place.chief
     progress = Progress(done, run.updates, examples, chief)
     if restored is not None:
         progress.say(f"resumed at update {done} of {run.updates}")
-    stands = int(hashlib.sha256(f"{done} {record}".encode()).hexdigest()[:15], 16)
-    if len(processes.values(stands)) > 1:
+    if processes.place.count > 1 and not processes.alike(
+        done, record, *(fingerprint(split) for split in (source.eval, source.test) if split)
+    ):
         raise UserError(
             f"the processes do not start alike: each must see the same data and, in {workdir}, the same "
             f"checkpoints; this one stands at update {done} with data {record['data'][:8]}"
         )
+    if chief:
+        checkpoint.set_aside(folder, done)
     log = Logbook(workdir, done, chief)
     started = time.monotonic()
 

@@ -1,13 +1,21 @@
 """Which devices a run uses, and what several processes of one run tell each other."""
 
+import contextlib
 import functools
+import hashlib
 import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
 
 import tensorflow as tf
 from ml_collections import ConfigDict
 
 from posvit_tf.errors import UserError
 from posvit_tf.training.cluster import TPU_INSTALL, Place, place
+
+START_SECONDS = 300  # that a process waits for the others to start
 
 
 @functools.cache
@@ -27,6 +35,10 @@ def make(config: ConfigDict) -> tf.distribute.Strategy:
         UserError: the strategy is not available, or the CPU can no longer be split.
     """
     kind = config.strategy
+    if kind in ("one", "tpu") and config.cpu_devices > 1:
+        raise UserError(
+            f"cpu_devices={config.cpu_devices} has no part in strategy={kind}: use mirrored or auto"
+        )
     if kind == "tpu":
         return tpu()
     if place(config).count > 1:
@@ -35,11 +47,7 @@ def make(config: ConfigDict) -> tf.distribute.Strategy:
                 f"cpu_devices={config.cpu_devices} does not go with several processes, each of which "
                 "takes one CPU: start more processes, or unset TF_CONFIG"
             )
-        if os.environ.get("TF_CONFIG"):
-            resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
-        else:
-            resolver = slurm(place(config))
-        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+        return multiworker(place(config))
     if kind == "multiworker":
         raise UserError(
             "strategy=multiworker found no other process: set TF_CONFIG in each, or start them by "
@@ -59,8 +67,60 @@ def make(config: ConfigDict) -> tf.distribute.Strategy:
                 ) from None
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     if kind == "mirrored" or (kind == "auto" and len(devices) > 1):
+        if config.train.jit_compile and os.environ.get("TF_NUM_INTEROP_THREADS") == "1":
+            raise UserError(
+                "TF_NUM_INTEROP_THREADS=1 makes devices under XLA wait for each other for ever: unset "
+                "it, or set train.jit_compile=false"
+            )
         return mirrored(tuple(device.name for device in devices))
     return tf.distribute.get_strategy()
+
+
+def multiworker(place: Place) -> tf.distribute.MultiWorkerMirroredStrategy:
+    """The strategy of several processes; returns when all have started.
+
+    Raises:
+        UserError: Slurm's variables do not name the hosts, or this process cannot listen.
+    """
+    try:
+        if os.environ.get("TF_CONFIG"):
+            resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        else:
+            resolver = slurm(place)
+        workers = resolver.cluster_spec().job_tasks("worker")
+    except (ValueError, RuntimeError) as error:
+        raise UserError(f"Slurm does not name the hosts of this step: {error}") from None
+    own = workers[place.index]
+    print(
+        f"process {place.index} of {place.count} at {own}, waits for {', '.join(workers)}",
+        flush=True,
+    )
+
+    def give_up():
+        print(
+            f"error: process {place.index} of {place.count} waited {START_SECONDS} s for the others: "
+            f"start the same command for each of {', '.join(workers)}",
+            file=sys.stderr,
+            flush=True,
+        )
+        os._exit(2)
+
+    # TensorFlow waits in C++, where no handler of Python's runs: signals end the process at once.
+    handlers = {n: signal.signal(n, signal.SIG_DFL) for n in (signal.SIGINT, signal.SIGTERM)}
+    timer = threading.Timer(START_SECONDS, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
+    except (tf.errors.UnknownError, tf.errors.InvalidArgumentError) as error:
+        raise UserError(
+            f"process {place.index} cannot listen at {own} ({error.message.splitlines()[0]}): choose a "
+            "free port, in every process's TF_CONFIG"
+        ) from error
+    finally:
+        timer.cancel()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def slurm(place: Place) -> tf.distribute.cluster_resolver.ClusterResolver:
@@ -130,3 +190,19 @@ class Processes:
         if self.place.count == 1:
             return {value}
         return set(self._gather(tf.constant([value], tf.int64)).numpy().tolist())
+
+    def alike(self, *content: object) -> bool:
+        """Whether all processes gave the same content."""
+        digest = hashlib.sha256(repr(content).encode()).hexdigest()
+        return len(self.values(int(digest[:15], 16))) == 1
+
+    @contextlib.contextmanager
+    def noticed(self) -> Iterator[None]:
+        """Inside, the end of another process is a UserError."""
+        try:
+            yield
+        except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+            raise UserError(
+                f"process {self.place.index} of {self.place.count} lost another one: start all of them "
+                "again with the same commands, and the run goes on from its last checkpoint"
+            ) from error

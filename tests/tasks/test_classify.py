@@ -204,6 +204,21 @@ def test_another_config_in_the_workdir_is_refused_by_field(straight, tiny):
         logbook.finished(straight[1], tiny({**RANDOM, "train.epochs": 3}))
 
 
+@pytest.mark.parametrize("line", ["{garbled}", "3", '{"loss": 1.0}', "\xff"])
+def test_a_garbled_line_of_the_metrics_is_named(line, tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(f'{{"step": 1, "split": "train"}}\n{line}\n', encoding="latin-1")
+    with pytest.raises(UserError, match=f"{path}, line 2, is not a line of a run"):
+        logbook.Logbook(tmp_path, 1)
+
+
+def test_a_damaged_result_is_named(tiny, tmp_path):
+    with logbook.claimed(tmp_path, tiny()):
+        (tmp_path / "result.json").write_text('{"test": 3}')
+    with pytest.raises(UserError, match="result.json is damaged: delete it"):
+        logbook.finished(tmp_path, tiny())
+
+
 def test_a_start_that_failed_does_not_hold_the_workdir(tiny, tmp_path):
     with pytest.raises(UserError, match="3x3"):
         run(tiny({"model.patch_size": 3}), tmp_path)

@@ -38,6 +38,17 @@ def test_truncated_newest_falls_back_with_a_warning(variables, tmp_path, capsys)
     assert checkpoint.latest(tmp_path)[1]["update"] == 1
     assert str(path) in capsys.readouterr().err
 
+    # set aside, so that it is not taken for the newest when old ones are deleted
+    checkpoint.set_aside(tmp_path, 1)
+    checkpoint.keep_newest(tmp_path, 1)
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "update_000000001.npz",
+        f"{path.name}.broken",
+    }
+    (tmp_path / "update_000000001.npz").write_bytes(b"")
+    with pytest.raises(UserError, match="no checkpoint in .* can be read"):
+        checkpoint.latest(tmp_path)
+
 
 def test_failed_save_keeps_the_one_before_and_names_the_path(variables, tmp_path, monkeypatch):
     path = tmp_path / "a.npz"

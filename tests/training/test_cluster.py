@@ -46,6 +46,10 @@ def test_slurm_names_the_place_and_the_hosts(tiny, monkeypatch):
         {"cluster": WORKERS, "task": {"type": "worker", "index": 3}},
         {"cluster": {**WORKERS, "ps": ["d:1"]}, "task": {"type": "worker", "index": 0}},
         {"cluster": WORKERS, "task": {"type": "chief", "index": 0}},
+        {"cluster": WORKERS, "task": {"type": "worker", "index": 1.7}},
+        {"cluster": {"worker": "a:1"}, "task": {"type": "worker", "index": 0}},
+        {"cluster": {"worker": ["a:1", "a:1"]}, "task": {"type": "worker", "index": 0}},
+        {"cluster": {"worker": ["a", "b:1"]}, "task": {"type": "worker", "index": 0}},
     ],
 )
 def test_a_tf_config_that_is_none_is_one_clear_line(tiny, monkeypatch, content):
@@ -53,3 +57,11 @@ def test_a_tf_config_that_is_none_is_one_clear_line(tiny, monkeypatch, content):
     with pytest.raises(UserError, match="TF_CONFIG=.* is not understood .*index") as error:
         cluster.place(tiny({"strategy": "auto"}))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(("index", "count"), [("x", "2"), ("", ""), ("5", "2")])
+def test_slurm_variables_that_are_none_are_one_clear_line(tiny, monkeypatch, index, count):
+    monkeypatch.setenv("SLURM_PROCID", index)
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", count)
+    with pytest.raises(UserError, match="SLURM_PROCID=.*srun"):
+        cluster.place(tiny({"strategy": "auto"}))

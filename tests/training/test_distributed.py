@@ -26,13 +26,13 @@ def flags(tiny_flags, changes, workdir):
     return [*tiny_flags, *fields, f"--workdir={workdir}"]
 
 
-def start_two(arguments, folder):
+def start_two(arguments, folder, more_for_the_second=()):
     """Two processes on this host."""
     with socket.create_server(("localhost", 0)) as a, socket.create_server(("localhost", 0)) as b:
         workers = [f"localhost:{s.getsockname()[1]}" for s in (a, b)]
     return [
         Run(
-            arguments,
+            [*arguments, *(more_for_the_second if index else ())],
             folder / f"worker_{index}.txt",
             TF_CONFIG=json.dumps(
                 {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
@@ -134,3 +134,18 @@ def test_a_lost_process_ends_the_others_and_both_started_again_end_alike(tiny_fl
     found, expected = (result(tmp_path / name / "run") for name in ("lost", "straight"))
     assert found["weights_sha256"] == expected["weights_sha256"]
     assert found["test"] == expected["test"]
+
+
+@pytest.mark.parametrize(
+    "other", ["--config.optimizer.learning_rate=0.1", "--config.model.width=16", "--workdir="]
+)
+def test_processes_that_are_not_started_alike_are_refused(tiny_flags, tmp_path, other):
+    own = flags(tiny_flags, {"strategy": "multiworker"}, tmp_path / "run")
+    if other == "--workdir=":
+        other += str(tmp_path / "other")
+    runs = start_two(own, tmp_path, [other])
+    for index, run in enumerate(runs):
+        assert run.wait() == 2, run.text()
+        assert f"error: process {index} of 2 " in run.text()
+    assert any("was not started like the others" in run.text() for run in runs)
+    assert not (tmp_path / "run" / "checkpoints").exists()
