@@ -4,9 +4,8 @@ import contextlib
 import functools
 import hashlib
 import os
-import signal
-import sys
-import threading
+import socket
+import time
 from collections.abc import Iterator
 
 import tensorflow as tf
@@ -90,37 +89,48 @@ def multiworker(place: Place) -> tf.distribute.MultiWorkerMirroredStrategy:
         workers = resolver.cluster_spec().job_tasks("worker")
     except (ValueError, RuntimeError) as error:
         raise UserError(f"Slurm does not name the hosts of this step: {error}") from None
-    own = workers[place.index]
     print(
-        f"process {place.index} of {place.count} at {own}, waits for {', '.join(workers)}",
+        f"process {place.index} of {place.count}, waits for {', '.join(workers)}; "
+        f"at most {START_SECONDS} s",
         flush=True,
     )
+    wait_for_all(workers, place)
+    return tf.distribute.MultiWorkerMirroredStrategy(resolver)
 
-    def give_up():
-        print(
-            f"error: process {place.index} of {place.count} waited {START_SECONDS} s for the others: "
-            f"start the same command for each of {', '.join(workers)}",
-            file=sys.stderr,
-            flush=True,
-        )
-        os._exit(2)
 
-    # TensorFlow waits in C++, where no handler of Python's runs: signals end the process at once.
-    handlers = {n: signal.signal(n, signal.SIG_DFL) for n in (signal.SIGINT, signal.SIGTERM)}
-    timer = threading.Timer(START_SECONDS, give_up)
-    timer.daemon = True
-    timer.start()
+def wait_for_all(workers: list[str], place: Place) -> None:
+    """Returns when every process has called this. TensorFlow itself waits deaf to signals, for ever.
+
+    Args:
+        workers: HOST:PORT of each process.
+        place: of this one.
+
+    Raises:
+        UserError: this process cannot listen at its port, or others do not answer in START_SECONDS.
+    """
+    own = workers[place.index]
     try:
-        return tf.distribute.MultiWorkerMirroredStrategy(resolver)
-    except (tf.errors.UnknownError, tf.errors.InvalidArgumentError) as error:
+        listener = socket.create_server(("", int(own.rpartition(":")[2])))
+    except (OSError, OverflowError) as error:
         raise UserError(
-            f"process {place.index} cannot listen at {own} ({error.message.splitlines()[0]}): choose a "
-            "free port, in every process's TF_CONFIG"
-        ) from error
-    finally:
-        timer.cancel()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+            f"process {place.index} of {place.count} cannot listen at {own} ({error}): "
+            "choose a free port, in every process's TF_CONFIG"
+        ) from None
+    deadline = time.monotonic() + START_SECONDS
+    with listener:
+        for worker in workers:
+            host, _, port = worker.rpartition(":")
+            while worker != own:
+                try:
+                    socket.create_connection((host, int(port)), timeout=2).close()
+                    break
+                except (OSError, OverflowError) as error:
+                    if time.monotonic() > deadline:
+                        raise UserError(
+                            f"process {place.index} of {place.count} waited {START_SECONDS} s for "
+                            f"{worker} ({error}): start the same command there, too"
+                        ) from None
+                    time.sleep(0.2)
 
 
 def slurm(place: Place) -> tf.distribute.cluster_resolver.ClusterResolver:

@@ -1,4 +1,5 @@
 import json
+import socket
 
 import pytest
 
@@ -65,3 +66,16 @@ def test_slurm_variables_that_are_none_are_one_clear_line(tiny, monkeypatch, ind
     monkeypatch.setenv("SLURM_STEP_NUM_TASKS", count)
     with pytest.raises(UserError, match="SLURM_PROCID=.*srun"):
         cluster.place(tiny({"strategy": "auto"}))
+
+
+def test_processes_wait_for_each_other_and_not_for_ever(monkeypatch):
+    with socket.create_server(("localhost", 0)) as a, socket.create_server(("localhost", 0)) as b:
+        workers = [f"localhost:{s.getsockname()[1]}" for s in (a, b)]
+        with pytest.raises(UserError, match=f"process 0 of 2 cannot listen at {workers[0]}"):
+            strategy.wait_for_all(workers, cluster.Place(0, 2))
+    monkeypatch.setattr(strategy, "START_SECONDS", 0.5)
+    with pytest.raises(UserError, match=f"process 1 of 2 waited 0.5 s for {workers[0]}"):
+        strategy.wait_for_all(workers, cluster.Place(1, 2))
+    monkeypatch.setattr(strategy, "START_SECONDS", 20)
+    with socket.create_server(("localhost", int(workers[0].rpartition(":")[2]))):
+        strategy.wait_for_all(workers, cluster.Place(1, 2))
