@@ -36,11 +36,11 @@ def main(argv: list[str]) -> int:
         argv: the script's name, then its flags, as in sys.argv.
 
     Returns:
-        The exit code: 0 done, 1 unexpected error, 2 bad input, 130 interrupted.
+        The exit code: 0 done, 1 unexpected error, 2 bad input, 130 interrupted. SystemExit
+        goes through: 130 and 143 of a run that was saved.
     """
-    sys.argv = (
-        argv  # command.txt and the hint after Ctrl-C show it, also where a notebook calls this
-    )
+    # command.txt and the hint after Ctrl-C show it, also where a notebook calls this.
+    sys.argv = argv
     try:
         run(argv)
         return 0
