@@ -46,15 +46,13 @@ def main(argv: list[str]) -> int:
         return 0
     except KeyboardInterrupt:
         code, message = 130, "interrupted"
-    except ModuleNotFoundError as error:
-        if error.name != "tensorflow":
-            raise
-        code, message = 2, f"TensorFlow is not installed here: {cluster.INSTALL}"
     except Exception as error:
         if FLAGS["debug"].value:
             raise
         code, message = 2, " ".join(str(error).split())
-        if not isinstance(error, UserError):
+        if isinstance(error, ModuleNotFoundError) and error.name == "tensorflow":
+            message = f"TensorFlow is not installed here: {cluster.INSTALL}"
+        elif not isinstance(error, UserError):
             code, hint = 1, "run again with --debug for the stack trace"
             message = f"{type(error).__name__}: {message}; {hint}"
     print(f"error: {message}", file=sys.stderr)
