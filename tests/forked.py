@@ -3,6 +3,8 @@
 import multiprocessing
 import os
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import main
@@ -49,3 +51,16 @@ class Run:
     def text(self) -> str:
         """What it printed so far."""
         return self.output.read_text() if self.output.exists() else ""
+
+
+def saved(workdir: Path) -> list[str]:
+    """Names of the checkpoints of a workdir, the newest last."""
+    return sorted(path.name for path in (workdir / "checkpoints").glob("update_*.npz"))
+
+
+def until(condition: Callable[[], bool], run: Run, seconds: float = 120) -> None:
+    """Waits for a condition while the run is alive."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert run.process.is_alive() and time.monotonic() < deadline, run.text()
+        time.sleep(0.002)

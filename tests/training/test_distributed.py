@@ -3,12 +3,11 @@
 import json
 import signal
 import socket
-import time
 
 import numpy as np
 import pytest
 
-from tests.forked import Run
+from tests.forked import Run, saved, until
 
 pytestmark = pytest.mark.slow
 EVERYTHING = {
@@ -46,19 +45,6 @@ def losses(workdir):
     """(split, step) -> loss."""
     rows = map(json.loads, (workdir / "metrics.jsonl").read_text().splitlines())
     return {(row["split"], row["step"]): row["loss"] for row in rows}
-
-
-def saved(workdir):
-    """Names of the checkpoints of a workdir."""
-    return sorted(path.name for path in (workdir / "checkpoints").glob("update_*.npz"))
-
-
-def until(condition, run, seconds=120):
-    """Waits for a condition while the run is alive."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert run.process.is_alive() and time.monotonic() < deadline, run.text()
-        time.sleep(0.002)
 
 
 def result(workdir):

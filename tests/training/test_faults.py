@@ -10,7 +10,7 @@ import time
 import pytest
 
 from posvit_tf.training import checkpoint
-from tests.forked import Run
+from tests.forked import Run, saved, until
 
 pytestmark = pytest.mark.slow
 RANDOM = {"model.dropout": 0.2, "model.drop_path": 0.2, "data.crop_padding": 1}
@@ -21,21 +21,8 @@ def flags(tiny_flags, workdir, **changes):
     return [*tiny_flags, *fields, f"--workdir={workdir}"]
 
 
-def until(condition, run, seconds=120):
-    """Waits for a condition while the run is alive."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert run.process.is_alive() and time.monotonic() < deadline, run.text()
-        time.sleep(0.002)
-
-
 def lines(workdir):
     return [json.loads(line) for line in (workdir / "metrics.jsonl").read_text().splitlines()]
-
-
-def saved(workdir):
-    """Names of the checkpoints of a workdir."""
-    return sorted(path.name for path in (workdir / "checkpoints").glob("update_*.npz"))
 
 
 @pytest.fixture
