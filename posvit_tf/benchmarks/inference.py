@@ -7,10 +7,8 @@ Turns, cores and keys as in train_step: 65/inference/16/positional:keras, /xla, 
 calls a contestant several times where one call is short.
 """
 
-import os
-
 from posvit_tf.benchmarks import measure
-from posvit_tf.benchmarks.train_step import PAIRS, all_ratios, contestants, shapes
+from posvit_tf.benchmarks.train_step import all_ratios, contestants, shapes
 
 BATCHES = (1, 16, 64)
 
@@ -48,23 +46,12 @@ def run(cores: int, rounds: int, full: bool) -> dict[str, float]:
                     for name, t in times.items()
                 ),
             )
-            pairs = all_ratios(times, f"{shape.tokens}/inference/{batch}", PAIRS, cores)
+            pairs = all_ratios(times, f"{shape.tokens}/inference/{batch}", cores)
             print()
             measure.table(("ratio", "median"), ((k, f"{v:.3f}") for k, v in pairs.items()))
             ratios |= pairs
     return ratios
 
 
-def main() -> None:
-    """Runs on one core, then on all, and writes --json."""
-    flags = measure.arguments(__doc__, "full")
-    if flags.cores:
-        measure.write(flags.json, run(flags.cores, flags.rounds, flags.full))
-        return
-    print(measure.machine())
-    measure.on_each_number_of_cores("posvit_tf.benchmarks.inference", flags)
-
-
 if __name__ == "__main__":
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    main()
+    measure.on_one_core_and_on_all("posvit_tf.benchmarks.inference", __doc__, run)

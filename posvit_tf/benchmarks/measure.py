@@ -109,18 +109,27 @@ def use_cores(count: int) -> None:
         pass
 
 
-def on_each_number_of_cores(module: str, flags: argparse.Namespace) -> dict[str, float]:
-    """Runs `python -m module` on one core and on all; gives all the ratios, and writes --json."""
+def on_one_core_and_on_all(
+    module: str, doc: str, run: Callable[[int, int, bool], dict[str, float]]
+) -> None:
+    """The whole of `python -m module`: run(cores, rounds, full) on one core, then on all; writes --json.
+
+    Each number of cores has a process of its own, which comes back here with --cores.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    flags = arguments(doc, "full")
+    if flags.cores:
+        write(flags.json, run(flags.cores, flags.rounds, flags.full))
+        return
+    print(machine(), flush=True)
     ratios = {}
     for cores in sorted({1, os.cpu_count()}):
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
             command = [sys.executable, "-m", module, f"--cores={cores}", f"--json={file.name}"]
-            given = {k: v for k, v in vars(flags).items() if k not in ("cores", "json")}
-            command += [f"--{k}" if v is True else f"--{k}={v}" for k, v in given.items() if v]
+            command += [f"--rounds={flags.rounds}", *["--full"] * flags.full]
             subprocess.run(command, check=True)
             ratios |= json.loads(Path(file.name).read_text())["ratios"]
     write(flags.json, ratios)
-    return ratios
 
 
 def write(path: str | None, ratios: dict[str, float]) -> None:

@@ -10,8 +10,6 @@ all cores. Utilisation is the FLOPs of the matrix products by the peak of a 1024
 in the same rounds.
 """
 
-import os
-
 import numpy as np
 
 from posvit_tf.benchmarks import measure
@@ -54,11 +52,11 @@ def contestants(shape) -> dict:
     return found
 
 
-def all_ratios(times: dict, prefix: str, pairs, cores: int) -> dict[str, float]:
-    """The ratios of the pairs that ran, under the keys of this file's head."""
+def all_ratios(times: dict, prefix: str, cores: int) -> dict[str, float]:
+    """The ratios of those PAIRS that ran, under the keys of this file's head."""
     clocks = {"cpu": "", "wall": "/wall"} if cores == 1 else {"wall": "/wall2"}
     ratios = {}
-    for one, other in pairs:
+    for one, other in PAIRS:
         for clock, of_clock in clocks.items():
             for mark in ("", "/xla"):
                 against = other if other.startswith("torch") else other + mark
@@ -87,11 +85,11 @@ def run(cores: int, rounds: int, full: bool) -> dict[str, float]:
             f"\n{shape.tokens} tokens, batch {shape.batch}, depth {shape.depth}, width {shape.width}, "
             f"{cores} core(s): matmul peak {peak / 1e9:.0f} GFLOP/s"
         )
-        rows = []
+        rows, used = [], {}
         for name, (model, _, _) in found.items():
             attention = name.removesuffix("/xla").removeprefix("torch_").replace("keras", "content")
             flops = 3 * shape.forward_flops(attention)
-            used = flops / np.median(times[name].wall) / peak
+            used[name] = float(flops / np.median(times[name].wall) / peak)
             rows.append(
                 (
                     name,
@@ -99,34 +97,21 @@ def run(cores: int, rounds: int, full: bool) -> dict[str, float]:
                     f"{flops / 1e9:.1f}",
                     measure.spread(times[name].cpu),
                     measure.spread(times[name].wall),
-                    f"{used:.0%}",
+                    f"{used[name]:.0%}",
                 )
             )
         measure.table(
             ("train step", "parameters", "GFLOP", "CPU ms", "wall ms", "utilisation"), rows
         )
-        found = all_ratios(times, f"{shape.tokens}/train", PAIRS, cores)
+        own = all_ratios(times, f"{shape.tokens}/train", cores)
         if cores == 1:
             for name in ("positional", "free", "content"):
-                key = f"{shape.tokens}/train/{name}:utilisation"
-                flops = 3 * shape.forward_flops(name)
-                found[key] = float(flops / np.median(times[name].wall) / peak)
+                own[f"{shape.tokens}/train/{name}:utilisation"] = used[name]
         print()
-        measure.table(("ratio", "median"), ((k, f"{v:.3f}") for k, v in found.items()))
-        ratios |= found
+        measure.table(("ratio", "median"), ((k, f"{v:.3f}") for k, v in own.items()))
+        ratios |= own
     return ratios
 
 
-def main() -> None:
-    """Runs on one core, then on all, and writes --json."""
-    flags = measure.arguments(__doc__, "full")
-    if flags.cores:
-        measure.write(flags.json, run(flags.cores, flags.rounds, flags.full))
-        return
-    print(measure.machine())
-    measure.on_each_number_of_cores("posvit_tf.benchmarks.train_step", flags)
-
-
 if __name__ == "__main__":
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    main()
+    measure.on_one_core_and_on_all("posvit_tf.benchmarks.train_step", __doc__, run)
