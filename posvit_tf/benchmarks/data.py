@@ -52,7 +52,8 @@ def jpegs(tf):
         whole = tf.image.decode_jpeg(data, channels=3)
         return tf.image.crop_to_bounding_box(whole, top, left, height, width)
 
-    assert (fused().numpy() == separate().numpy()).all()
+    # libjpeg interpolates chroma from both sides: at the window's outer columns the fused form has one.
+    assert (fused().numpy() == separate().numpy())[:, 1:-1].all()
     return [lambda f=f: [f().numpy() for _ in range(20)] for f in (fused, separate)]
 
 
@@ -130,7 +131,7 @@ def run(rounds: int) -> dict[str, float]:
     times = measure.interleave({"fused": fused, "separate": separate}, rounds)
     per_second["jpeg 224, fused"] = 20 / times["fused"].cpu
     per_second["jpeg 224, decode then crop"] = 20 / times["separate"].cpu
-    in_loop, bare = seconds_an_update(300)
+    in_loop, bare = seconds_an_update(150)
     measure.table(
         ("", "images a CPU-second"),
         ((name, f"{np.median(rate):.0f}") for name, rate in per_second.items()),
