@@ -35,7 +35,7 @@ def check_heads(width: int, num_heads: int) -> int:
     if num_heads < 1 or width % num_heads:
         raise UserError(
             f"{num_heads} attention heads do not divide a width of {width}: "
-            "set model.heads to a divisor of model.width"
+            "set the heads to a divisor of the width"
         )
     return width // num_heads
 

@@ -12,7 +12,7 @@ from posvit_tf.theory.baselines import linear_error, set_aware_error
 from posvit_tf.theory.events import events
 from posvit_tf.theory.processes import PROCESSES, Run
 from posvit_tf.theory.settings import Setting, from_config, name_of
-from posvit_tf.theory.summary import over_seeds
+from posvit_tf.theory.summary import over_seeds, told
 from posvit_tf.training import logbook
 
 GLM_BOUND = 1 / 8  # in the paper's regime no generalised linear model errs less
@@ -131,27 +131,16 @@ def draw(run: Run, setting: Setting, folder: Path) -> dict[str, str]:
 def table(found: dict) -> str:
     """The result for a person, a line a figure."""
 
-    def figure(values: dict) -> str:
-        if values["mean"] is None:
-            return "never"
-        never = values["per_seed"].count(None)
-        if len(values["per_seed"]) == 1:
-            return f"{values['mean']:.4g}"
-        return (
-            f"{values['mean']:.4g} +- {values['std']:.2g}  "
-            f"[{values['min']:.4g}, {values['max']:.4g}]" + (f"  never in {never}" if never else "")
-        )
-
     overlap = found["association"]
     rows = {
-        "test error": figure(found["test_error"]),
+        "test error": told(found["test_error"]),
         "best linear rule's error": f"{found['linear_error']['mean']:.4f}",
         "set-aware rule's error": f"{found['set_aware_error']['mean']:.4f}",
         "association exact": f"{overlap['exact']:.0%} of seeds",
-        "overlap": f"{figure(overlap['overlap'])}  chance {overlap['chance']:.3f}",
-        "cos(v, w*)": figure(found["cosine"]),
-        "t1, a linear rule": figure(found["events"]["t1"]),
-        "t2, sets learned": figure(found["events"]["t2"]),
-        "t3, risk gone": figure(found["events"]["t3"]),
+        "overlap": f"{told(overlap['overlap'])}  chance {overlap['chance']:.3f}",
+        "cos(v, w*)": told(found["cosine"]),
+        "t1, a linear rule": told(found["events"]["t1"]),
+        "t2, sets learned": told(found["events"]["t2"]),
+        "t3, risk gone": told(found["events"]["t3"]),
     }
     return "\n".join(f"  {name:26}{value}" for name, value in rows.items())

@@ -8,7 +8,7 @@ from posvit_tf.analysis import theory_plots
 from posvit_tf.theory import association
 from posvit_tf.theory.gaussian import gaussian
 from posvit_tf.theory.settings import GAUSSIAN_SETTINGS, from_config, name_of
-from posvit_tf.theory.summary import over_seeds
+from posvit_tf.theory.summary import over_seeds, told
 from posvit_tf.training import logbook
 
 
@@ -66,8 +66,8 @@ def tell(result: dict, workdir: Path) -> None:
     """Prints what a finished run found and where it is."""
     overlap = result["association"]["overlap"]
     print(
-        f"  test error  {result['test_error']['mean']:.4f} +- {result['test_error']['std']:.4f}\n"
-        f"  overlap     {overlap['mean']:.3f} +- {overlap['std']:.3f}  "
+        f"  test error  {told(result['test_error'])}\n"
+        f"  overlap     {told(overlap)}  "
         f"chance {result['association']['chance']:.3f}"
     )
     logbook.tell_files(result, workdir)
