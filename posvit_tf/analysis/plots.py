@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from posvit_tf.analysis import similarity
+from posvit_tf.analysis import locality, similarity
 
 # Colours that stay apart for colour-blind readers (Okabe and Ito).
 COLORS = {"train": "#999999", "eval": "#0072B2", "test": "#D55E00"}
@@ -225,15 +225,13 @@ def attention_maps(maps: list[np.ndarray], grid: tuple[int, int], path: Path, no
         path: of the PNG.
         note: a sentence for the caption: where the maps come from.
     """
-    # A patch that attends to the class token alone counts as uniform over the patches.
-    a = np.maximum(np.stack(maps), np.finfo("float32").tiny)  # (L,H,N,N)
-    a = a / a.sum(axis=-1, keepdims=True)
+    a = locality.over_patches(np.stack(maps))  # (L,H,N,N)
     layers, heads, n, _ = a.shape
     means = n * similarity.mean_by_offset(a, grid)  # (L,H,h,w)
     r, chance = similarity.distance_correlation(a, grid)
     overall = a.mean(axis=(0, 1))  # (N,N)
-    reach = similarity.mean_distance(overall, grid)
-    uniform = similarity.grid_distance(grid).mean()
+    reach = locality.mean_distance(overall, grid)
+    uniform = locality.grid_distance(grid).mean()
     caption = (
         verdict(overall, grid, "attention, averaged over heads and layers")
         + f" Beyond chance, {(r > chance).sum()} of {r.size} heads favour nearby and "

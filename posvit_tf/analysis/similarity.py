@@ -6,6 +6,8 @@ patch: leave its row and column out.
 
 import numpy as np
 
+from posvit_tf.analysis.locality import grid_distance
+
 
 def position_similarity(table: np.ndarray) -> np.ndarray:
     """s_ij = <p_i, p_j> / (|p_i| |p_j|), the cosine similarity (paper, figures 1 and 8).
@@ -19,12 +21,6 @@ def position_similarity(table: np.ndarray) -> np.ndarray:
     norm = np.linalg.norm(table, axis=-1, keepdims=True)  # (N,1)
     unit = table / np.where(norm, norm, 1.0)
     return np.clip(unit @ unit.T, -1.0, 1.0)
-
-
-def grid_distance(grid: tuple[int, int]) -> np.ndarray:
-    """d_ij = |g_i - g_j|, the Euclidean distance (N, N) of two patches, in patches."""
-    places = np.indices(grid).reshape(2, -1).T  # (N,2)
-    return np.linalg.norm(places[:, None] - places, axis=-1)
 
 
 def distance_correlation(
@@ -79,19 +75,6 @@ def centred_scores(maps: np.ndarray) -> np.ndarray:
     logs = np.log(np.maximum(maps, np.finfo("float32").tiny))
     other = ~np.eye(maps.shape[-1], dtype=bool)
     return logs - logs.mean(axis=-1, where=other, keepdims=True)
-
-
-def mean_distance(maps: np.ndarray, grid: tuple[int, int]) -> np.ndarray:
-    """mean_i sum_j A_ij d_ij, the mean attention distance in patches.
-
-    Args:
-        maps: A (..., N, N), rows sum to 1.
-        grid: (rows, cols).
-
-    Returns:
-        (...). A uniform map gives the mean of d_ij over all i and j.
-    """
-    return (maps * grid_distance(grid)).sum(axis=-1).mean(axis=-1)
 
 
 def mean_by_offset(maps: np.ndarray, grid: tuple[int, int]) -> np.ndarray:

@@ -58,16 +58,6 @@ def test_centred_scores_are_the_scores_up_to_a_number_a_row():
     assert np.isfinite(similarity.centred_scores(np.eye(N))).all()
 
 
-def test_mean_distance():
-    uniform = np.full((3, N, N), 1 / N)
-    assert not similarity.mean_distance(np.eye(N), GRID).any()
-    expected = similarity.grid_distance(GRID).mean()
-    np.testing.assert_allclose(similarity.mean_distance(uniform, GRID), [expected] * 3)
-    assert similarity.grid_distance(GRID)[0, 8 + 1] == pytest.approx(
-        np.sqrt(2)
-    )  # one down, one right
-
-
 def test_mean_by_offset_finds_the_patch_below():
     below = np.eye(N, k=GRID[1])  # each patch attends to the one a row down
     means = similarity.mean_by_offset(np.stack([below, np.full((N, N), 0.5)]), GRID)
