@@ -1,0 +1,90 @@
+"""A picture of any kind as uint8 RGB: the one preprocessing of training, evaluation and prediction.
+
+`decode` reads a file, `fit` brings the pixels to a model's size. What stands behind them, the
+normalisation, is in the model.
+"""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from PIL import Image, ImageOps
+
+from posvit_tf.errors import UserError
+
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP")
+
+
+def decode(picture: str | Path | bytes) -> np.ndarray:
+    """The pixels of a picture as a person sees them: red, green, blue.
+
+    What it is, its content says and not its suffix: JPEG, PNG, BMP, GIF (the first frame) or WebP.
+    It is turned as its EXIF orientation says. Grey becomes three equal channels; palettes and CMYK
+    become RGB (by Pillow's formulas, without colour profiles); of 16 bits the upper 8 are kept; what
+    is transparent is laid on white, c = (1 - alpha) * 255 + alpha * colour.
+
+    Args:
+        picture: a file, or a file's content.
+
+    Returns:
+        (height, width, 3) uint8.
+
+    Raises:
+        UserError: `FILE: REASON` for one that is missing, empty, cut short or none of these formats.
+    """
+    is_content = isinstance(picture, bytes)
+    name = f"picture of {len(picture)} bytes" if is_content else picture
+    try:
+        content = picture if is_content else Path(picture).read_bytes()
+    except OSError as error:
+        raise UserError(f"{name}: {error.strerror}") from None
+    if not content:
+        raise UserError(f"{name}: the file is empty")
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            return _rgb(ImageOps.exif_transpose(image))
+    except Image.UnidentifiedImageError:
+        raise UserError(f"{name}: not a whole JPEG, PNG, BMP, GIF or WebP picture") from None
+    except Exception as error:  # each of Pillow's readers raises its own
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise UserError(f"{name}: {reason}") from error
+
+
+def _rgb(image: Image.Image) -> np.ndarray:
+    if image.mode.startswith("I"):  # 16-bit grey, which Pillow would clip and not scale
+        values = np.asarray(image).astype(np.int32)  # (h,w)
+        transparent = values == image.info.get("transparency", -1)
+        grey = np.where(transparent, 255, values >> 8).astype(np.uint8)
+        return np.stack([grey] * 3, axis=-1)  # (h,w,3)
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return np.array(image.convert("RGB"))  # (h,w,3)
+
+
+def fit(image: tf.Tensor, height: int, width: int) -> tf.Tensor:
+    """The largest central part of the target's aspect ratio, resized to height x width.
+
+    Resized by a triangle filter as wide as the reduction (bilinear, antialiased), rounded to uint8.
+    Made of TensorFlow's operations, so that it also runs within tf.data and a SavedModel.
+
+    Args:
+        image: (h, w, 3) uint8, as from `decode`; h and w need not be known when traced.
+        height, width: of the result, in pixels.
+
+    Returns:
+        (height, width, 3) uint8.
+    """
+    h, w = tf.unstack(tf.shape(image)[:2])
+
+    def part(side: tf.Tensor, other: tf.Tensor, ratio: float) -> tf.Tensor:
+        scaled = tf.cast(tf.round(tf.cast(other, tf.float64) * ratio), tf.int32)
+        return tf.clip_by_value(scaled, 1, side)
+
+    rows, columns = part(h, w, height / width), part(w, h, width / height)
+    top, left = (h - rows) // 2, (w - columns) // 2
+    image = image[top : top + rows, left : left + columns]  # (rows,columns,3)
+    image = tf.image.resize(image, (height, width), antialias=True)  # (height,width,3)
+    image = tf.clip_by_value(tf.round(image), 0.0, 255.0)
+    return tf.ensure_shape(tf.cast(image, tf.uint8), (height, width, 3))
