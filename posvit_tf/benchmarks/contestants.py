@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from posvit_tf import config
-from posvit_tf.tasks.classify import build
+from posvit_tf.models.build import build
 from posvit_tf.training import optim, step
 
 CLASSES = 10

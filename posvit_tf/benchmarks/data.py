@@ -64,7 +64,7 @@ def seconds_an_update(updates: int) -> tuple[float, float]:
     from posvit_tf import config
     from posvit_tf.data import images
     from posvit_tf.data.sources import Source, Split
-    from posvit_tf.tasks.classify import build
+    from posvit_tf.models.build import build
     from posvit_tf.training import cluster, loop, optim, step, strategy
 
     rng = np.random.default_rng(0)

@@ -11,7 +11,8 @@ from ml_collections import ConfigDict
 from posvit_tf.analysis import figures
 from posvit_tf.data import sources
 from posvit_tf.errors import UserError
-from posvit_tf.models.vit import vit, wiring
+from posvit_tf.models.build import build
+from posvit_tf.models.vit import wiring
 from posvit_tf.training import checkpoint, cluster, logbook, loop
 from posvit_tf.training import strategy as strategies
 
@@ -22,18 +23,6 @@ class Loaded(NamedTuple):
     model: keras.Model
     class_names: tuple[str, ...]
     config: ConfigDict
-
-
-def build(config: ConfigDict, facts: dict) -> keras.Model:
-    """The ViT of `config.model` for images and classes as in `facts`, a `Source`'s."""
-    return vit(
-        tuple(facts["image_shape"]),
-        len(facts["class_names"]),
-        facts["mean"],
-        facts["std"],
-        dtype=config.precision,
-        **config.model,
-    )
 
 
 def load(workdir: Path) -> Loaded:

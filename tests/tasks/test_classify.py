@@ -14,6 +14,7 @@ from ml_collections import ConfigDict
 import posvit_tf
 from posvit_tf.data import sources
 from posvit_tf.errors import UserError
+from posvit_tf.models.build import build
 from posvit_tf.tasks import classify
 from posvit_tf.training import checkpoint, logbook, loop
 from tests.forked import Run
@@ -228,7 +229,7 @@ def test_a_start_that_failed_does_not_hold_the_workdir(tiny, tmp_path):
 def test_attention_may_be_an_override(tiny):
     # what an argument of the config sets and an override must be the same model
     for kind in ("positional", "content", "uniform"):
-        by_override = classify.build(tiny({"model.attention": kind}), FACTS)
+        by_override = build(tiny({"model.attention": kind}), FACTS)
         added = any(operation.name.startswith("add") for operation in by_override.operations)
         assert added == (kind != "positional")
 

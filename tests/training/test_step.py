@@ -17,7 +17,7 @@ def on(replicas):
 
 def updated(config, replicas=1, updates=3):
     """After some updates on fixed images: weights, optimizer variables, figures and dropout's seeds."""
-    from posvit_tf.tasks.classify import build
+    from posvit_tf.models.build import build
 
     keras.utils.set_random_seed(1)
     strategy = on(replicas)
@@ -96,7 +96,7 @@ def test_compiled_equals_uncompiled(tiny):
         assert_close(plain, updated(compiled, replicas), 1e-5)
 
     from posvit_tf.data.sources import Split
-    from posvit_tf.tasks.classify import build
+    from posvit_tf.models.build import build
 
     model = build(tiny(), FACTS)
     images = np.random.default_rng(0).integers(0, 256, (21, 8, 8, 1), dtype=np.uint8)
@@ -108,7 +108,7 @@ def test_compiled_equals_uncompiled(tiny):
 def test_float16_skips_an_overflowing_update_and_goes_on(tiny):
     config = tiny({"precision": "mixed_float16", "optimizer.clip_norm": 1.0})
     keras.utils.set_random_seed(1)
-    from posvit_tf.tasks.classify import build
+    from posvit_tf.models.build import build
 
     model = build(config, FACTS)
     optimizer = optim.make(
@@ -136,7 +136,7 @@ def test_float16_skips_an_overflowing_update_and_goes_on(tiny):
 
 def test_evaluation_counts_every_image_once(tiny):
     from posvit_tf.data.sources import Split
-    from posvit_tf.tasks.classify import build
+    from posvit_tf.models.build import build
 
     rng = np.random.default_rng(0)
     split = Split(
