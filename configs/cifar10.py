@@ -14,6 +14,8 @@ Arguments
     size       small (7 layers of width 384), or nano (4 of width 96, trained by AdamW with weight
                decay 0.05, decoupled, and one warm-up epoch, which suit runs of a few epochs)
     patch      the side of a patch in pixels, 4 as it stands
+    recipe     paper (maps start at random: that structure is learned is the point), or best (maps start
+               local, P is also added to the tokens)
 
 Cost: on one core of a busy 2-core CPU, small about 4 s a step (375 steps an epoch), nano about 4
 minutes an epoch (content 5.5).
@@ -30,7 +32,11 @@ from posvit_tf.config import CHOICES, parse_arguments
 
 def get_config(arg: str = "") -> ConfigDict:
     args = parse_arguments(
-        arg, attention=CHOICES["model.attention"], size=("small", "nano"), patch=4
+        arg,
+        attention=CHOICES["model.attention"],
+        size=("small", "nano"),
+        patch=4,
+        recipe=("paper", "best"),
     )
     config = ConfigDict(
         dict(
@@ -56,6 +62,7 @@ def get_config(arg: str = "") -> ConfigDict:
                 positions="learned",
                 position_std=config_dict.placeholder(float),
                 add_positions=config_dict.placeholder(bool),
+                initial_maps="random",
                 patch_size=args.patch,
                 depth=7,
                 heads=12,
@@ -88,4 +95,6 @@ def get_config(arg: str = "") -> ConfigDict:
     if args.size == "nano":
         config.model.update(depth=4, heads=6, width=96, mlp_width=192)
         config.optimizer.update(name="adamw", weight_decay=0.05, warmup_epochs=1.0)
+    if args.recipe == "best":
+        config.model.update(initial_maps="local", add_positions=True, position_std=0.02)
     return config

@@ -44,6 +44,7 @@ def get_config(arg: str = "") -> ConfigDict:
                 positions="learned",
                 position_std=config_dict.placeholder(float),
                 add_positions=config_dict.placeholder(bool),
+                initial_maps="random",
                 patch_size=args.patch,
                 depth=3,
                 heads=4,

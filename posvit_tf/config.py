@@ -23,6 +23,7 @@ CHOICES = {
     "precision": ("float32", "mixed_bfloat16", "mixed_float16"),
     "model.attention": ("positional", "content", "free", "uniform"),
     "model.positions": ("learned", "sincos", "none"),
+    "model.initial_maps": ("random", "local"),
     "model.pool": ("token", "mean"),
     "optimizer.name": ("adamw", "adam", "sgd"),
 }
@@ -191,6 +192,27 @@ def _validate(config: ConfigDict) -> None:
                 "model.positions=none leaves model.attention=positional without maps, which are "
                 "made from the positions; choose positions=learned or sincos, or another attention"
             )
+        if model.initial_maps == "local":
+            _validate_local_maps(model)
+
+
+def _validate_local_maps(model: ConfigDict) -> None:
+    maps = "model.initial_maps=local"
+    if model.attention == "uniform":
+        raise UserError(
+            f"{maps} makes no sense with model.attention=uniform, whose maps are equal and frozen; "
+            "choose another attention, or initial_maps=random"
+        )
+    if model.attention != "free" and model.positions != "learned":
+        raise UserError(
+            f"{maps} writes its own sines and cosines into the position table, which "
+            f"model.positions={model.positions} does not allow; choose positions=learned"
+        )
+    if (model.attention, model.add_positions) == ("content", False):
+        raise UserError(
+            f"{maps} with model.attention=content needs the positions in the tokens; choose "
+            "add_positions=true, or initial_maps=random"
+        )
 
 
 def _unknown(what: str, word: str, known: Iterable[str]) -> UserError:

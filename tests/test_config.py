@@ -61,6 +61,9 @@ def test_a_config_of_the_working_directory_is_found(tmp_path, monkeypatch):
         ("digits", "optimizer.learning_rate=nan", ["optimizer.learning_rate=nan"]),
         ("digits", "model.heads=5", ["model.width=64", "model.heads=5"]),
         ("digits", "model.positions=none", ["positions=none", "positional", "maps"]),
+        ("digits:attention=uniform", "model.initial_maps=local", ["maps=local", "uniform"]),
+        ("cifar10:recipe=best", "model.positions=sincos", ["maps=local", "positions=sincos"]),
+        ("svhn:recipe=best,attention=content", "model.add_positions=false", ["maps=local", "add_"]),
     ],
 )
 def test_bad_input_is_one_line_that_names_it(name, override, parts):

@@ -1,6 +1,8 @@
 """The Vision Transformer, one functional builder for all kinds of attention."""
 
 import keras
+import numpy as np
+from keras import ops
 
 from posvit_tf.layers import (
     ClassToken,
@@ -11,6 +13,7 @@ from posvit_tf.layers import (
     PositionalAttention,
     PositionTable,
     SelfAttention,
+    local_maps,
 )
 
 ATTENTIONS = {
@@ -53,6 +56,7 @@ def vit(
     pool: str,
     dropout: float,
     drop_path: float,
+    initial_maps: str = "random",
     dtype: str = "float32",
 ) -> keras.Model:
     """logits = W norm(pool(block_L(... block_1([t, E x] [+ P], P)))) + b.
@@ -73,6 +77,7 @@ def vit(
         pool: "token" (a class token is put first and read out) or "mean" (over the patches).
         dropout: share of values dropped. drop_path: share of examples that skip a branch of the last
             block, rising from 0 at the first.
+        initial_maps: random (W_Q, W_K, P and A as drawn) or local (`posvit_tf.layers.local_maps`).
         dtype: a Keras precision: float32, mixed_bfloat16 or mixed_float16; logits are float32 always.
 
     Returns:
@@ -117,7 +122,41 @@ def vit(
     else:
         pooled = keras.layers.GlobalAveragePooling1D(dtype=dtype, name="mean")(tokens)  # (B,E)
     logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(pooled)  # (B,K)
-    return keras.Model(images, logits, name="vit")
+    model = keras.Model(images, logits, name="vit")
+    if initial_maps == "local":
+        start_local(model, heads, width // heads, class_token)
+    return model
+
+
+def start_local(model: keras.Model, heads: int, head: int, class_token: bool) -> None:
+    """Makes the maps of every block local: by A, or by W_Q, W_K and the first columns of P.
+
+    For content attention nothing but P writes these columns of the tokens at first, so that its maps
+    start as local as the others', up to the scale that a LayerNorm gives a token.
+    """
+    patches = model.get_layer("patches")
+    blocks = [layer for layer in model.layers if isinstance(layer, EncoderBlock)]
+    for layer, block in enumerate(blocks):
+        attention, shifts = block.attention, local_maps.head_shifts(heads, layer)
+        if isinstance(attention, OffDiagonalAttention):
+            scores = local_maps.scores(patches.grid, head, shifts, class_token)  # (H,N,N)
+            attention.off_diagonal.assign(attention.diagonal + scores)
+            continue
+        query_key = local_maps.projections(patches.grid, head, shifts)  # 2 x (C,H,dh)
+        for dense, start in zip((attention.query, attention.key), query_key, strict=True):
+            rows = start.reshape(len(start), -1)  # (C,E)
+            dense.kernel.assign(np.pad(rows, ((0, heads * head - len(rows)), (0, 0))))  # (E,E)
+    if isinstance(attention, OffDiagonalAttention):
+        return
+    waves = local_maps.waves(patches.grid, head, class_token)  # (N,C)
+    columns = waves.shape[1]
+    table = model.get_layer("positions").table
+    table.assign(ops.concatenate([waves, table[:, columns:]], axis=1))  # (N,E)
+    if isinstance(attention, SelfAttention):
+        others = np.arange(heads * head) >= columns
+        branches = [dense for block in blocks for dense in (block.attention.out, block.mlp.out)]
+        for dense in (patches.projection, *branches):
+            dense.kernel.assign(dense.kernel * others)
 
 
 def intermediates(model: keras.Model) -> keras.Model:

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from posvit_tf import config
+from posvit_tf.layers import local_maps
 from posvit_tf.models.vit import intermediates, vit
 
 CIFAR = (32, 32, 3)
@@ -103,6 +104,45 @@ def test_mean_pool_and_content_attention_without_positions_ignore_the_order_of_p
     assert intermediates(model)(images)["block_1"].shape == (3, 6, 8)
     placed = tiny("content", depth=1, pool="mean", positions="sincos")
     assert np.all(np.abs(placed(swapped) - placed(images)).max(axis=1) > 1e-3)
+
+
+@pytest.mark.parametrize("attention", ["positional", "free", "content"])
+def test_local_initial_maps(attention):
+    def build(maps):
+        changes = {"model.initial_maps": maps, "model.heads": 4}
+        fields = config.load(f"digits:attention={attention}", changes)
+        keras.utils.set_random_seed(0)
+        return vit((8, 16, 3), 4, MEAN, STD, **fields.model)  # 4x8 patches of 2x2
+
+    random, local = build("random"), build("local")
+    changed = {
+        ours.path
+        for ours, theirs in zip(random.weights, local.weights, strict=True)
+        if np.any(ours.numpy() != theirs.numpy())
+    }
+    blocks = [f"block_{i}" for i in (1, 2, 3)]
+    parts = {
+        "free": ["/attention/off_diagonal"],
+        "positional": ["/attention/query/kernel", "/attention/key/kernel"],
+    }
+    parts["content"] = [*parts["positional"], "/attention/out/kernel", "/mlp/out/kernel"]
+    expected = {block + part for block in blocks for part in parts[attention]}
+    expected |= {"positions/table"} if attention != "free" else set()
+    expected |= {"patches/projection/kernel"} if attention == "content" else set()
+    assert changed == expected
+
+    pixels = np.random.default_rng(0).integers(0, 256, (50, 8, 16, 3), dtype=np.uint8)
+    values = intermediates(local)(pixels)
+    for layer, block in enumerate(blocks):
+        scores = local_maps.scores((4, 8), 16, local_maps.head_shifts(4, layer), class_token=True)
+        expected = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+        if attention == "content":
+            mean = np.mean(values[f"{block}/map"], axis=0)
+            np.testing.assert_array_equal(
+                mean[:-1, 1:].argmax(axis=-1), expected[:-1, 1:].argmax(axis=-1)
+            )
+        else:
+            np.testing.assert_allclose(values[f"{block}/map"], expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16", "mixed_float16"])
