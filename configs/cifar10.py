@@ -56,6 +56,7 @@ def get_config(arg: str = "") -> ConfigDict:
                 eval_batch_size=500,
                 crop_padding=4,
                 flip=True,
+                class_weights="",
             ),
             model=dict(
                 attention=args.attention,

@@ -38,6 +38,7 @@ def get_config(arg: str = "") -> ConfigDict:
                 eval_batch_size=180,
                 crop_padding=1,
                 flip=False,
+                class_weights="",
             ),
             model=dict(
                 attention=args.attention,

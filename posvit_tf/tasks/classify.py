@@ -158,7 +158,9 @@ def tell(result: dict, workdir: Path) -> None:
     """Prints what a finished run found and where it is."""
     test = result["test"]
     print(
-        f"test accuracy {test['accuracy']:.4f} (loss {test['loss']:.4f}) over {test['examples']} images"
+        f"test accuracy {test['accuracy']:.4f} (loss {test['loss']:.4f}) over {test['examples']} images, "
+        f"balanced {test['balanced_accuracy']:.4f}"
+        + (f", top-5 {test['top5_accuracy']:.4f}" if "top5_accuracy" in test else "")
         + (
             f", weights of epoch {result['eval']['epoch']}, the best on the eval split"
             if result["eval"]

@@ -25,6 +25,7 @@ from posvit_tf.training.step import make_forward, make_update
 from posvit_tf.training.strategy import Processes
 
 LOG_EVERY = 50  # updates; the host waits for the device only then
+TOP5_CLASSES = 20  # with fewer, chance alone is among five too often
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,29 @@ def fingerprint(split: Split) -> str:
     return digest.hexdigest()
 
 
+def class_weights(config: ConfigDict, source: Source) -> np.ndarray | None:
+    """w_c = n / (K n_c) for n training examples, n_c of them of class c; None without `class_weights`.
+
+    Returns:
+        (K,) float32, of mean 1 over the training examples.
+
+    Raises:
+        UserError: a class has no training example.
+    """
+    if not config.data.class_weights:
+        return None
+    labels = source.train.labels
+    counts = np.bincount(labels, minlength=len(source.class_names))  # (K,)
+    if not counts.all():
+        raise UserError(
+            f"data.class_weights=balanced, but class {source.class_names[counts.argmin()]!r} has no "
+            'training image: widen data.train_split, or set data.class_weights=""'
+        )
+    return (len(labels) / (len(counts) * counts)).astype("float32")
+
+
 class Evaluator:
-    """Loss and accuracy over every example of a split, each counted once, on any number of replicas."""
+    """Loss and accuracies over every example of a split, each counted once, on any number of replicas."""
 
     def __init__(self, config: ConfigDict, strategy: tf.distribute.Strategy, model: keras.Model):
         self.strategy = strategy
@@ -94,7 +116,12 @@ class Evaluator:
         return np.concatenate([b.numpy() for b in batches])[: len(split.labels)]
 
     def __call__(self, split: Split) -> dict:
-        """{loss: mean cross-entropy without smoothing, in nats, accuracy, examples}.
+        """The figures of a split; smoothing and class weights have no part in them.
+
+        Returns:
+            loss: mean cross-entropy, in nats. accuracy. balanced_accuracy: mean over the classes of
+            the split of the share of each that is recognised. top5_accuracy, from TOP5_CLASSES
+            classes on: share of examples whose class is among the five largest logits. examples.
 
         Raises:
             UserError: a logit is not finite.
@@ -109,11 +136,17 @@ class Evaluator:
             split.labels, logits, from_logits=True
         ).numpy()
         correct = logits.argmax(axis=1) == split.labels
-        return {
+        counts = np.bincount(split.labels)
+        recognised = np.bincount(split.labels, correct)
+        figures = {
             "loss": float(losses.mean(dtype="float64")),
             "accuracy": float(correct.mean()),
-            "examples": len(split.labels),
+            "balanced_accuracy": float((recognised[counts > 0] / counts[counts > 0]).mean()),
         }
+        if logits.shape[1] >= TOP5_CLASSES:
+            among = keras.ops.in_top_k(split.labels, logits, 5).numpy()
+            figures["top5_accuracy"] = float(among.mean())
+        return {**figures, "examples": len(split.labels)}
 
 
 @contextlib.contextmanager
@@ -183,7 +216,7 @@ def train(
     learning_rate = optim.schedule(config.optimizer, run.updates, run.warmup)
     with strategy.scope():
         optimizer = optim.make(config.optimizer, config.precision, model, learning_rate)
-    update_weights = make_update(config, strategy, model, optimizer)
+    update_weights = make_update(config, strategy, model, optimizer, class_weights(config, source))
     variables = {
         **checkpoint.named(model.variables, "model"),
         **checkpoint.named(optimizer.variables, "optimizer"),

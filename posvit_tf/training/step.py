@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import keras
+import numpy as np
 import tensorflow as tf
 from ml_collections import ConfigDict
 
@@ -14,16 +15,48 @@ def seed_states(model: keras.Model) -> list[keras.Variable]:
     return [v for v in model.non_trainable_variables if v.name == "seed_generator_state"]
 
 
+def cross_entropy(
+    targets: tf.Tensor,
+    logits: tf.Tensor,
+    label_smoothing: float,
+    class_weights: np.ndarray | None,
+) -> tf.Tensor:
+    """l = sum_c t_c w_c l_c, where l_c is the smoothed cross-entropy with class c alone.
+
+    Args:
+        targets: t, (b, K), each row a mixture of classes that sums to 1.
+        logits: (b, K).
+        label_smoothing: share of l_c that is spread over all classes.
+        class_weights: w, (K,) positive float32; None for ones.
+
+    Returns:
+        (b,) float32, in nats.
+    """
+
+    def smoothed(targets: tf.Tensor) -> tf.Tensor:
+        return keras.losses.categorical_crossentropy(
+            targets, logits, from_logits=True, label_smoothing=label_smoothing
+        )  # (b,)
+
+    if class_weights is None:
+        return smoothed(targets)
+    weighted = targets * class_weights  # (b,K)
+    weight = tf.reduce_sum(weighted, axis=-1)  # (b,)
+    # Keras's gradient holds only for targets that sum to 1.
+    return weight * smoothed(weighted / weight[:, None])
+
+
 def make_update(
     config: ConfigDict,
     strategy: tf.distribute.Strategy,
     model: keras.Model,
     optimizer: keras.optimizers.Optimizer,
+    class_weights: np.ndarray | None = None,
 ) -> Callable:
     """g = sum(grad l) / n over the n examples of k micro-batches on all replicas, clipped, applied.
 
     Gradients are summed over replicas once an update and clipped as a sum; step count, schedule, decay
-    and moving average move once an update.
+    and moving average move once an update. l is `cross_entropy`, with `class_weights` where given.
 
     Returns:
         update(images, labels, number) -> float32 [mean loss, accuracy] of the update's n examples, as
@@ -44,8 +77,8 @@ def make_update(
         targets = tf.one_hot(labels, model.output_shape[-1])  # (b,K)
         with tf.GradientTape() as tape:
             logits = model(images, training=True)  # (b,K)
-            losses = keras.losses.categorical_crossentropy(
-                targets, logits, from_logits=True, label_smoothing=config.train.label_smoothing
+            losses = cross_entropy(
+                targets, logits, config.train.label_smoothing, class_weights
             )  # (b,)
             loss = tf.reduce_sum(losses) / examples
             scaled = optimizer.scale_loss(loss)

@@ -48,7 +48,7 @@ def test_a_run_leaves_what_the_contract_names(straight):
     names = "task config seed steps epochs parameters replicas weights_sha256 test".split()
     assert set(names) <= set(result)
     assert (result["steps"], result["epochs"], result["replicas"]) == (40, 4, 1)
-    assert set(result["test"]) == {"accuracy", "loss", "examples"}
+    assert set(result["test"]) == {"accuracy", "balanced_accuracy", "loss", "examples"}
     assert result["test"]["examples"] == 360
     for file in ("config.json", "command.txt", "tensorboard", "plots/learning_curves.png"):
         assert (workdir / file).exists()

@@ -1,8 +1,12 @@
+import dataclasses
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from posvit_tf.data.sources import Source, Split
+from posvit_tf.errors import UserError
 from posvit_tf.training import checkpoint, loop, optim, step
 from posvit_tf.training.strategy import mirrored
 
@@ -95,7 +99,6 @@ def test_compiled_equals_uncompiled(tiny):
     for replicas in (1, 2):
         assert_close(plain, updated(compiled, replicas), 1e-5)
 
-    from posvit_tf.data.sources import Split
     from posvit_tf.models.build import build
 
     model = build(tiny(), FACTS)
@@ -134,8 +137,51 @@ def test_float16_skips_an_overflowing_update_and_goes_on(tiny):
     assert any((a != b).any() for a, b in zip(before, model.get_weights(), strict=True))
 
 
+def test_class_weights_mix_as_soft_labels_do():
+    targets, weights = tf.constant([[1.0, 0.0], [0.4, 0.6]]), np.float32([1, 3])
+    losses = step.cross_entropy(targets, tf.zeros((2, 2)), 0.0, weights)
+    # (1 + .4 * 1 + .6 * 3) / 2 * ln 2; by argmax it would be 1.386
+    np.testing.assert_allclose(losses.numpy().mean(), 1.109, atol=5e-4)
+
+    # value and gradient, smoothed: sum_c t_c w_c l_c as it is written
+    logits = tf.Variable([[0.3, -1.2], [2.0, 0.1]])
+    with tf.GradientTape(persistent=True) as tape:
+        fast = tf.reduce_sum(step.cross_entropy(targets, logits, 0.1, weights))
+        minus_log = -tf.nn.log_softmax(logits)  # (2,2)
+        of_class = 0.9 * minus_log + 0.1 * tf.reduce_mean(minus_log, axis=-1, keepdims=True)
+        plain = tf.reduce_sum(targets * weights * of_class)
+    np.testing.assert_allclose(fast, plain, rtol=1e-6)
+    np.testing.assert_allclose(
+        tape.gradient(fast, logits), tape.gradient(plain, logits), rtol=1e-5, atol=1e-7
+    )
+
+
+def test_balanced_weights_are_those_of_the_training_labels(tiny):
+    config = tiny({"data.class_weights": "balanced"})
+    split = Split(None, np.int32([0, 0, 0, 1]))
+    source = Source("toy", split, None, split, ("a", "b"), (0.0,), (1.0,))
+    np.testing.assert_allclose(loop.class_weights(config, source), [4 / 6, 4 / 2])
+    assert loop.class_weights(tiny(), source) is None
+    three = dataclasses.replace(source, class_names=("a", "b", "c"))
+    with pytest.raises(UserError, match="class 'c' has no training image"):
+        loop.class_weights(config, three)
+
+
+@pytest.mark.parametrize("classes", [3, 20])
+def test_balanced_and_top5_accuracy(tiny, classes):
+    # class 0: 3 of 4 recognised, class 2: 0 of 1, class 1 does not occur
+    labels, found = np.int32([0, 0, 0, 0, 2]), [0, 0, 0, 1, 0]
+    logits = np.eye(classes, dtype="float32")[found]
+    logits[3, 0] = 0.5  # class 0 among the first five
+    logits[4, 3:8] = 0.5  # class 2 not among them
+    evaluate = object.__new__(loop.Evaluator)
+    evaluate.logits = lambda split: logits
+    figures = evaluate(Split(None, labels))
+    assert (figures["accuracy"], figures["balanced_accuracy"]) == (0.6, 0.375)
+    assert figures.get("top5_accuracy") == (None if classes < 20 else 0.8)
+
+
 def test_evaluation_counts_every_image_once(tiny):
-    from posvit_tf.data.sources import Split
     from posvit_tf.models.build import build
 
     rng = np.random.default_rng(0)
