@@ -1,7 +1,8 @@
 """Three attentions with one call signature: from the tokens, from the positions, and a free matrix.
 
 Every one is called as `attention(tokens, positions)` and mixes its heads' values by a map with rows that
-sum to 1; `return_map=True` returns the map as well. What the map depends on is all that differs:
+sum to 1; `return_map=True` returns the map as well, and `attention_map=` puts another in its place, which
+then is not computed. What the map depends on is all that differs:
 
     SelfAttention         the tokens              map (B,H,N,N)
     PositionalAttention   the positions alone     map (H,N,N)
@@ -78,6 +79,7 @@ class SelfAttention(keras.layers.Layer):
     Call arguments:
         tokens: x (B, N, E).
         positions: not used; taken so that the three attentions are called alike.
+        attention_map: a map (H, N, N) in place of its own.
         return_map: whether to return the map too.
 
     Returns:
@@ -99,15 +101,16 @@ class SelfAttention(keras.layers.Layer):
         self.value = projection(self, width, "value")
         self.out = projection(self, width, "out")
 
-    def call(self, tokens, positions=None, return_map=False):
+    def call(self, tokens, positions=None, attention_map=None, return_map=False):
         def heads(x):
             x = ops.reshape(x, (-1, *tokens.shape[1:2], self.num_heads, self.head))  # (B,N,H,dh)
             return ops.transpose(x, (0, 2, 1, 3))  # (B,H,N,dh)
 
-        # Scaled before the product: in float16 the product itself can overflow.
-        query = heads(self.query(tokens)) * self.head**-0.5
-        scores = ops.matmul(query, ops.swapaxes(heads(self.key(tokens)), -1, -2))  # (B,H,N,N)
-        attention_map = softmax_rows(scores)
+        if attention_map is None:
+            # Scaled before the product: in float16 the product itself can overflow.
+            query = heads(self.query(tokens)) * self.head**-0.5
+            scores = ops.matmul(query, ops.swapaxes(heads(self.key(tokens)), -1, -2))  # (B,H,N,N)
+            attention_map = softmax_rows(scores)
         values = heads(self.value(tokens))
         mixed = ops.matmul(ops.cast(attention_map, values.dtype), values)  # (B,H,N,dh)
         mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B,N,H,dh)
@@ -131,6 +134,7 @@ class PositionalAttention(keras.layers.Layer):
     Call arguments:
         tokens: x (B, N, E).
         positions: P (N, E), without a batch axis; `PositionTable` gives one.
+        attention_map: a map (H, N, N) in place of its own.
         return_map: whether to return the map too.
 
     Returns:
@@ -167,8 +171,9 @@ class PositionalAttention(keras.layers.Layer):
         query = heads(self.query(positions)) * self.head**-0.5
         return ops.matmul(query, ops.swapaxes(heads(self.key(positions)), -1, -2))  # (H,N,N)
 
-    def call(self, tokens, positions, return_map=False):
-        attention_map = softmax_rows(self.scores(positions))  # (H,N,N)
+    def call(self, tokens, positions=None, attention_map=None, return_map=False):
+        if attention_map is None:
+            attention_map = softmax_rows(self.scores(positions))  # (H,N,N)
         output = self.out(mix(attention_map, self.value(tokens), self.num_heads))  # (B,N,E)
         return (output, attention_map) if return_map else output
 
@@ -192,6 +197,7 @@ class OffDiagonalAttention(keras.layers.Layer):
     Call arguments:
         tokens: x (B, N, E).
         positions: not used; taken so that the three attentions are called alike.
+        attention_map: a map (H, N, N) in place of its own.
         return_map: whether to return the map too.
 
     Returns:
@@ -224,8 +230,9 @@ class OffDiagonalAttention(keras.layers.Layer):
         """A (H, N, N): the trained values off the diagonal, the fixed one on it."""
         return fixed_diagonal(self.off_diagonal, self.diagonal)
 
-    def call(self, tokens, positions=None, return_map=False):
-        attention_map = softmax_rows(self.scores())  # (H,N,N)
+    def call(self, tokens, positions=None, attention_map=None, return_map=False):
+        if attention_map is None:
+            attention_map = softmax_rows(self.scores())  # (H,N,N)
         output = self.out(mix(attention_map, self.value(tokens), self.num_heads))  # (B,N,E)
         return (output, attention_map) if return_map else output
 

@@ -10,19 +10,20 @@ from posvit_tf.layers.normalization import LayerNorm
 
 @ops.custom_gradient
 def gelu(x):
-    """x F(x), F(x) = (1 + erf(x / sqrt 2)) / 2: the exact GELU, in a form that also exports to ONNX.
+    """x F(x), F(x) = (1 + erf(x / sqrt 2)) / 2: the exact GELU, in the form that ONNX and LiteRT take.
 
     Its gradient F(x) + x exp(-x^2 / 2) / sqrt(2 pi) is written out: a tape makes more of it. In half
     precision F loses its tail, so it is float32 inside.
     """
     x32 = ops.cast(x, "float32")
-    cdf = 0.5 + 0.5 * ops.erf(x32 * 0.5**0.5)
+    twice = ops.erf(x32 * 0.5**0.5) + 1.0  # 2 F(x)
 
     def gradient(dy):
-        slope = cdf + x32 * ops.exp(-0.5 * x32 * x32) * (2.0 * math.pi) ** -0.5
+        slope = 0.5 * twice + x32 * ops.exp(-0.5 * x32 * x32) * (2.0 * math.pi) ** -0.5
         return dy * ops.cast(slope, dy.dtype)
 
-    return ops.cast(x32 * cdf, x.dtype), gradient
+    # Halved before the product: LiteRT knows its GELU by this order.
+    return ops.cast((0.5 * x32) * twice, x.dtype), gradient
 
 
 @keras.saving.register_keras_serializable(package="posvit_tf")
@@ -99,6 +100,7 @@ class EncoderBlock(keras.layers.Layer):
     Call arguments:
         tokens: (B, N, E).
         positions: P (N, E), or None where the attention needs none.
+        attention_map: a map (H, N, N) in place of the attention's own.
         return_map: whether to return the attention map too.
 
     Returns:
@@ -127,9 +129,9 @@ class EncoderBlock(keras.layers.Layer):
         if not self.attention.built:  # a loaded file hands it over built
             self.attention.build(tokens_shape, positions_shape)
 
-    def call(self, tokens, positions=None, return_map=False, training=False):
+    def call(self, tokens, positions=None, attention_map=None, return_map=False, training=False):
         mixed, attention_map = self.attention(
-            self.norm_attention(tokens), positions, return_map=True
+            self.norm_attention(tokens), positions, attention_map, return_map=True
         )
         mixed = self.drop_attention(mixed, training=training)
         tokens = tokens + self.drop_path_attention(mixed, training=training)

@@ -174,3 +174,26 @@ def intermediates(model: keras.Model) -> keras.Model:
         if isinstance(layer, EncoderBlock):
             outputs[layer.name], outputs[f"{layer.name}/map"] = layer.output
     return keras.Model(model.input, outputs)
+
+
+def frozen(model: keras.Model) -> keras.Model:
+    """The same function with the maps that no image changes as constants: P, W_Q, W_K, A are not used.
+
+    Args:
+        model: of `vit`, built and with its weights; they are shared. P stays where it is added to the
+            tokens, and content attention as it is.
+
+    Returns:
+        images -> logits.
+    """
+    image = np.zeros((1, *model.input_shape[1:]), "uint8")
+    inner = intermediates(model)(image)
+
+    def call(layer, *args, **kwargs):
+        attention_map = inner.get(f"{layer.name}/map")
+        if attention_map is None or len(attention_map.shape) != 3:
+            return layer(*args, **kwargs)
+        constant = ops.convert_to_numpy(attention_map)  # (H,N,N)
+        return layer(args[0], attention_map=constant, return_map=True)
+
+    return keras.models.clone_model(model, call_function=call, clone_function=lambda layer: layer)

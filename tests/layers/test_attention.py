@@ -143,3 +143,14 @@ def test_a_head_is_the_width_over_the_heads():
 def test_heads_that_do_not_divide_the_width_are_refused(cls, heads):
     with pytest.raises(UserError, match=rf"\b{heads} attention heads .* width of 8\b"):
         cls(heads)(np.zeros((1, N, 8)), np.zeros((N, 8)))
+
+
+@pytest.mark.parametrize("kind", [SelfAttention, PositionalAttention, OffDiagonalAttention])
+def test_another_map_takes_the_place_of_its_own(kind, tokens, positions, randomise):
+    layer = kind(H)
+    layer.build(tokens.shape, positions.shape)
+    randomise(layer)
+    eye = np.tile(np.eye(N, dtype="float32"), (H, 1, 1))
+    alone, used = layer(tokens, attention_map=eye, return_map=True)
+    np.testing.assert_allclose(alone, layer.out(layer.value(tokens)), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(used, eye)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from posvit_tf import config
 from posvit_tf.layers import local_maps
-from posvit_tf.models.vit import intermediates, vit
+from posvit_tf.models.vit import frozen, intermediates, vit
 
 CIFAR = (32, 32, 3)
 PARAMETERS = {
@@ -170,6 +170,20 @@ for kind in sys.argv[1:]:
 model.train_on_batch(data["images"], data["labels"])
 np.savez("trained", *model.get_weights())
 """
+
+
+@pytest.mark.parametrize("kind", ["positional", "free", "content"])
+def test_frozen_model_is_the_same_without_what_made_its_maps(kind, images):
+    model = tiny(kind)
+    constant = frozen(model)
+    expected = model(images)
+    np.testing.assert_array_equal(constant(images), expected)
+    assert any(layer.name == "positions" for layer in constant.layers) == (kind != "positional")
+    for weight in model.weights:
+        if any(part in weight.path for part in ("query", "key", "off_diagonal")):
+            weight.assign(weight + 1.0 + np.arange(weight.shape[-1]))  # what only a map sees
+    assert not np.allclose(model(images), expected)
+    assert np.array_equal(constant(images), expected) == (kind != "content")
 
 
 @pytest.fixture(scope="module")
