@@ -106,6 +106,8 @@ def run(argv: list[str]) -> None:
             from posvit_tf.tasks import gaussian as task
         case "claims":
             from posvit_tf.tasks import claims as task
+        case "sweep":
+            from posvit_tf.tasks import sweep as task
     if result is not None:
         print("this run is finished already; it found:")
     else:

@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 from posvit_tf.errors import UserError
 
 CHOICES = {
-    "task": ("classify", "associate", "transfer", "gaussian", "claims"),
+    "task": ("classify", "associate", "transfer", "gaussian", "claims", "sweep"),
     "process": ("realistic", "idealised", "semi_idealised"),
     "partition": ("contiguous", "random"),
     "strategy": ("auto", "one", "mirrored", "multiworker", "tpu"),
@@ -58,6 +58,7 @@ RANGES = {
     "checkpoint.every_epochs": (1, math.inf),
     "checkpoint.keep": (1, math.inf),
     "seeds": (1, math.inf),
+    "workers": (1, math.inf),
     "largest_n": (16, math.inf),
     "linear": (0, math.inf),
     # These belong together: posvit_tf.theory.settings says what of them does not fit, and why.
@@ -162,6 +163,8 @@ def _override(config: ConfigDict, overrides: Mapping[str, object]) -> None:
 
 
 def _read(field: str, text: str, kind: type) -> object:
+    if kind is tuple:
+        raise UserError(f"{field} is a list, which no flag sets; change the config's own file")
     try:
         return {"true": True, "false": False}[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError):

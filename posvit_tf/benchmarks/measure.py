@@ -7,7 +7,6 @@ what slows the machine for a while slows both.
 import argparse
 import json
 import os
-import platform
 import random
 import subprocess
 import sys
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from posvit_tf.training import logbook
 
 
 class Times(NamedTuple):
@@ -70,15 +71,7 @@ def machine() -> str:
         versions = f"TensorFlow {tf.__version__}, PyTorch {torch.__version__}"
     except ImportError:
         versions = f"TensorFlow {tf.__version__}, PyTorch not installed: its columns are missing"
-    cpu = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.processor(),
-    )
-    return f"{cpu}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {versions}"
+    return f"{logbook.machine()}, load {os.getloadavg()[0]:.1f}; {versions}"
 
 
 def arguments(doc: str, *more: str) -> argparse.Namespace:

@@ -159,6 +159,14 @@ def command() -> str:
     )
 
 
+def machine() -> str:
+    """Processor and number of cores."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else ()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores"
+
+
 def write_json(path: Path, content: dict) -> None:
     """Writes the file as a whole or not at all."""
     temporary = path.with_name(f".{path.name}.tmp")

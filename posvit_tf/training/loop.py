@@ -2,10 +2,6 @@
 
 import contextlib
 import hashlib
-import os
-import shlex
-import signal
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +16,7 @@ from posvit_tf.data import images
 from posvit_tf.data.sources import Source, Split
 from posvit_tf.errors import UserError
 from posvit_tf.training import checkpoint, optim
+from posvit_tf.training.interrupt import Interrupt, command_to_go_on
 from posvit_tf.training.logbook import Logbook, Progress
 from posvit_tf.training.step import make_forward, make_update
 from posvit_tf.training.strategy import Processes
@@ -165,32 +162,6 @@ def averaged(
     yield
     for variable, value in zip(weights, kept, strict=True):
         variable.assign(value)
-
-
-class Interrupt:
-    """Ctrl-C or SIGTERM, the notice of a preemption, sets `asked`; a second one ends the process at once.
-
-    `asked` is the exit code to come, 130 or 143, and 0 until then.
-    """
-
-    asked = 0
-
-    def __enter__(self):
-        self.previous = {
-            number: signal.signal(number, self.handle) for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        return self
-
-    def __exit__(self, *_):
-        for number, handler in self.previous.items():
-            signal.signal(number, handler)
-
-    def handle(self, number: int, _):
-        if self.asked:
-            os._exit(128 + number)
-        self.asked = 128 + number
-        what = "interrupted" if number == signal.SIGINT else "told to stop"
-        print(f"\n{what}: saving after this update; a second time exits at once", flush=True)
 
 
 def train(
@@ -346,10 +317,9 @@ def train(
             if last or asked or (epoch_ends and epoch % config.checkpoint.every_epochs == 0):
                 save()
             if asked and not last:
-                again = shlex.join(["python", *sys.argv])
-                if "--workdir" not in again:
-                    again += f" --workdir={shlex.quote(str(workdir))}"
-                progress.say(f"saved at update {done} of {run.updates}; go on with: {again}")
+                progress.say(
+                    f"saved at update {done} of {run.updates}; go on with: {command_to_go_on(workdir)}"
+                )
                 raise SystemExit(asked)
 
     if best is None:

@@ -1,0 +1,179 @@
+"""The pictures of a sweep: accuracies over seeds, beside the paper's where it has any.
+
+Each takes the cells of a sweep, {axes: {axis: value}, accuracy: `seeds.spread`, paper: in %, ...},
+writes one PNG with its caption under it, and returns the caption.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.ticker import NullLocator
+
+from posvit_tf.analysis.plots import page
+
+# Okabe and Ito: apart for colour-blind readers, too.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+MARKERS = ("o", "s", "D", "^")
+OTHER_SCALE = (
+    "Much less training and fewer images here than in the paper: the levels do not compare."
+)
+
+
+def boxes(result: dict, title: str, note: str, path: Path) -> str:
+    """Box plots over seeds (paper, figure 7): a pair of panels a value of the first axis, here and paper.
+
+    Args:
+        result: of a sweep of two axes; a cell's paper is (median, first, third quartile).
+        title: of the picture. note: a sentence for the caption, or "".
+        path: of the PNG.
+    """
+    cells = result["cells"]
+    groups = list(dict.fromkeys(next(iter(cell["axes"].values())) for cell in cells))
+    caption = (
+        f"Test accuracy of {len(result['seeds'])} seeds: line at the median, box from the first to the "
+        "third quartile, whiskers to the least and the greatest, a dot a seed. Beside it the paper's "
+        "median and quartiles of 10 seeds after 200 epochs"
+        + ("." if result["scale"] == "paper" else f", on a scale of its own. {OTHER_SCALE}")
+        + (f" {note}" if note else "")
+    )
+    width = 4.6 * len(groups)
+    figure, add_axes = page(max(width, 6.0), 3.5, title, caption)
+    for number, group in enumerate(groups):
+        own = [cell for cell in cells if group in cell["axes"].values()]
+        names = [list(cell["axes"].values())[1] for cell in own]
+        left = 4.6 * number + max(6.0 - width, 0) / 2
+        here, there = add_axes(left + 0.75, 0.6, 1.65, 2.5), add_axes(left + 2.95, 0.6, 1.5, 2.5)
+        here.set_title(f"{group}, here", size=10)
+        there.set_title(f"{group}, paper", size=10)
+        here.set_ylabel("test accuracy (%)")
+        for place, cell in enumerate(own):
+            values = 100 * np.array(cell["accuracy"]["per_seed"])
+            found = np.percentile(values, (50, 25, 75))
+            box(here, place, found, (values.min(), values.max()), COLORS[place])
+            shift = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else 0
+            here.plot(place + shift, values, "o", color="black", markersize=3.5, zorder=3)
+            if cell["paper"]:
+                box(there, place, cell["paper"], cell["paper"][1:], COLORS[place])
+        for axes in (here, there):
+            axes.set_xticks(range(len(own)), names, size=9)
+            axes.set_xlim(-0.6, len(own) - 0.4)
+            axes.grid(axis="y", alpha=0.3)
+            axes.spines[["top", "right"]].set_visible(False)
+        if result["scale"] == "paper":
+            low, high = zip(here.get_ylim(), there.get_ylim(), strict=True)
+            here.set_ylim(min(low), max(high))
+            there.set_ylim(min(low), max(high))
+    figure.savefig(path)
+    return caption
+
+
+def box(axes, place: float, quartiles, whiskers, color: str) -> None:
+    """One box from (median, first, third quartile), its whiskers to (least, greatest)."""
+    median, q1, q3 = quartiles
+    drawn = axes.bxp(
+        [dict(med=median, q1=q1, q3=q3, whislo=whiskers[0], whishi=whiskers[1])],
+        positions=[place],
+        widths=0.5,
+        showfliers=False,
+        patch_artist=True,
+        medianprops=dict(color="black", linewidth=1.6),
+    )
+    drawn["boxes"][0].set(facecolor=color, alpha=0.55)
+
+
+def lines(result: dict, title: str, note: str, path: Path) -> str:
+    """Accuracy over the second axis, a line a value of the first (paper, figure 5a).
+
+    Args:
+        result: of a sweep of two axes, the second one's values in rising order; a cell's paper is
+            (value,).
+        title: of the picture. note: a sentence for the caption, or "".
+        path: of the PNG.
+    """
+    cells = result["cells"]
+    first, second = cells[0]["axes"]
+    groups = list(dict.fromkeys(cell["axes"][first] for cell in cells))
+    sides = sorted({cell["axes"][second] for cell in cells})
+    caption = (
+        f"Test accuracy, mean over {len(result['seeds'])} seeds, the band one standard deviation up and "
+        "down, where one fixed random permutation of square cells scrambles every image; the largest "
+        "cell is the whole image, as it was. Right: the paper's values."
+        + ("" if result["scale"] == "paper" else f" {OTHER_SCALE}")
+        + (f" {note}" if note else "")
+    )
+    figure, add_axes = page(9.6, 3.6, title, caption)
+    here, there = add_axes(0.75, 0.6, 3.9, 2.7), add_axes(5.3, 0.6, 3.9, 2.7)
+    for number, group in enumerate(groups):
+        own = sorted(
+            (cell for cell in cells if cell["axes"][first] == group),
+            key=lambda cell: cell["axes"][second],
+        )
+        x = [cell["axes"][second] for cell in own]
+        mean = 100 * np.array([cell["accuracy"]["mean"] for cell in own])
+        std = 100 * np.array([cell["accuracy"]["std"] or 0.0 for cell in own])
+        style = dict(color=COLORS[number], marker=MARKERS[number], markersize=5, label=group)
+        here.plot(x, mean, **style)
+        here.fill_between(x, mean - std, mean + std, color=COLORS[number], alpha=0.2, linewidth=0)
+        known = [cell for cell in own if cell["paper"]]
+        there.plot(
+            [c["axes"][second] for c in known],
+            [c["paper"][0] for c in known],
+            **style,
+            linestyle="--",
+        )
+    here.set_title("here", size=10)
+    there.set_title("paper (CIFAR-100, 200 epochs)", size=10)
+    for axes in (here, there):
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(sides, [str(side) for side in sides])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xlabel(f"{second} (pixels)")
+        axes.set_ylabel("test accuracy (%)")
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    here.legend(frameon=False)
+    figure.savefig(path)
+    return caption
+
+
+def points(result: dict, title: str, note: str, path: Path) -> str:
+    """Mean, standard deviation and every seed of each cell, the best on top, with its time.
+
+    Args:
+        result: of a sweep of one axis.
+        title: of the picture. note: a sentence for the caption, or "".
+        path: of the PNG.
+    """
+    cells = sorted(result["cells"], key=lambda cell: cell["accuracy"]["mean"])
+    (axis,) = cells[0]["axes"]
+    caption = (
+        f"Test accuracy of {len(result['seeds'])} seeds: a dot a seed, the bar mean and one standard "
+        "deviation up and down. Right: seconds of training a run, mean over the seeds."
+        + ("" if result["scale"] == "paper" else " A short training on few images.")
+        + (f" {note}" if note else "")
+    )
+    figure, add_axes = page(8.4, 0.42 * len(cells) + 0.8, title, caption)
+    axes = add_axes(2.6, 0.55, 4.7, 0.42 * len(cells))
+    for place, cell in enumerate(cells):
+        accuracy = cell["accuracy"]
+        axes.errorbar(
+            100 * accuracy["mean"],
+            place,
+            xerr=100 * (accuracy["std"] or 0.0),
+            fmt="|",
+            markersize=13,
+            capsize=4,
+            color=COLORS[0],
+            linewidth=2,
+        )
+        values = 100 * np.array(accuracy["per_seed"])
+        axes.plot(values, np.full(len(values), place), "o", color="black", markersize=3.5)
+        seconds = f"{cell['seconds']['mean']:.0f} s"
+        axes.text(1.03, place, seconds, transform=axes.get_yaxis_transform(), va="center", size=9)
+    axes.set_yticks(range(len(cells)), [cell["axes"][axis] for cell in cells], size=9)
+    axes.set_ylim(-0.6, len(cells) - 0.4)
+    axes.set_xlabel("test accuracy (%)")
+    axes.grid(axis="x", alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path)
+    return caption

@@ -1,0 +1,68 @@
+"""Many trainings that differ in one thing at a time, with their seeds, and what they say together.
+
+The files are the record: a run's workdir is runs/<cell>/seed_<seed> in the sweep's, and one that is
+finished is not run again.
+"""
+
+from pathlib import Path
+
+from ml_collections import ConfigDict
+
+from posvit_tf.analysis import sweep_plots
+from posvit_tf.tasks import sweep_summary
+from posvit_tf.tasks.sweep_runs import cell_name, execute, expand
+from posvit_tf.training import logbook
+
+PLOTS = {
+    "boxes": sweep_plots.boxes,
+    "lines": sweep_plots.lines,
+    "points": sweep_plots.points,
+}
+
+
+def run(config: ConfigDict, workdir: Path) -> dict:
+    """Runs what is not finished, then writes summary.csv, summary.md, plots/ and result.json.
+
+    With `config.plan` it only measures and tells what the sweep would cost, and writes plan.json.
+
+    Returns:
+        The content of result.json, or of plan.json.
+
+    Raises:
+        UserError: a cell's config is refused, or a run failed.
+        SystemExit: 130 after Ctrl-C, 143 after SIGTERM, with the runs saved.
+    """
+    runs = expand(config, workdir)
+    if config.plan:
+        from posvit_tf.tasks import sweep_plan
+
+        return sweep_plan.estimate(config, runs, workdir)
+    execute(runs, config.workers, workdir)
+    result = sweep_summary.summarise(config, runs)
+    sweep_summary.write_csv(runs, workdir)
+    name = config.name.partition(":")[0]
+    title = f"{config.title}, {config.scale} scale" + (
+        "" if config.scale == "paper" else " (not the paper's)"
+    )
+    (workdir / "plots").mkdir(exist_ok=True)
+    picture = workdir / "plots" / f"{name}.png"
+    result["captions"] = {picture.name: PLOTS[config.plot](result, title, config.note, picture)}
+    (workdir / "summary.md").write_text(sweep_summary.markdown(config, result, title))
+    logbook.write_json(workdir / "result.json", result)
+    return result
+
+
+def tell(result: dict, workdir: Path) -> None:
+    """Prints a line a cell and a difference, and where the files are."""
+    if "cells" not in result:  # a plan, told when it was made
+        return
+    for cell in result["cells"]:
+        print(f"  {cell_name(cell)}: test accuracy {sweep_summary.told(cell['accuracy'])}%")
+    for found in result["differences"]:
+        accuracy = found["accuracy"]
+        print(
+            f"  {cell_name(found)} less {cell_name({'axes': found['less']})}: "
+            f"{sweep_summary.points(accuracy['mean'])} points, 95% {sweep_summary.interval(accuracy)}"
+        )
+    print(workdir / "summary.md")
+    logbook.tell_files(result, workdir)

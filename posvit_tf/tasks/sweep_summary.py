@@ -1,0 +1,162 @@
+"""What the runs of a sweep found together: result.json, summary.csv and summary.md."""
+
+import csv
+from pathlib import Path
+
+from ml_collections import ConfigDict
+
+from posvit_tf.analysis.seeds import paired, spread
+from posvit_tf.tasks.sweep_runs import Run
+from posvit_tf.training import logbook
+
+
+def summarise(config: ConfigDict, runs: list[Run]) -> dict:
+    """The content of result.json: each cell over its seeds, and its differences from the baseline.
+
+    A cell's baseline is the cell that differs from it in the axis `config.compare.axis` alone, where
+    it has the value `config.compare.baseline`.
+
+    Args:
+        config: of the sweep.
+        runs: all of them, finished.
+    """
+    cells = []
+    for cell in config.cells:
+        own = [run.result() for run in runs if run.cell == cell]
+        cells.append(
+            {
+                "axes": cell["axes"],
+                "command": cell["command"],
+                "paper": cell.get("paper"),
+                "accuracy": spread([result["test"]["accuracy"] for result in own]),
+                "loss": spread([result["test"]["loss"] for result in own]),
+                "seconds": spread([result["seconds"] for result in own]),
+                "parameters": own[0]["parameters"],
+            }
+        )
+    axis, baseline = config.compare.axis, config.compare.baseline
+    differences = []
+    for cell in cells:
+        for other in cells:
+            if cell is not other and other["axes"] == {**cell["axes"], axis: baseline}:
+                differences.append(
+                    {
+                        "axes": cell["axes"],
+                        "less": other["axes"],
+                        "accuracy": paired(
+                            cell["accuracy"]["per_seed"], other["accuracy"]["per_seed"]
+                        ),
+                    }
+                )
+    return {
+        "task": config.task,
+        "config": config.name,
+        "scale": config.scale,
+        "seeds": sorted({run.seed for run in runs}),
+        "cells": cells,
+        "differences": differences,
+    }
+
+
+def write_csv(runs: list[Run], workdir: Path) -> None:
+    """summary.csv: a line a run; all but the last column, the seconds, is the same each time."""
+    with open(workdir / "summary.csv", "w", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(
+            [*runs[0].cell["axes"], "seed", "test_accuracy", "test_loss", "epochs", "steps"]
+            + ["parameters", "weights_sha256", "workdir", "seconds"]
+        )
+        for run in runs:
+            result = run.result()
+            lines.writerow(
+                [*run.cell["axes"].values(), run.seed]
+                + [result["test"]["accuracy"], result["test"]["loss"]]
+                + [result["epochs"], result["steps"], result["parameters"]]
+                + [result["weights_sha256"], run.workdir.relative_to(workdir)]
+                + [round(result["seconds"], 1)]
+            )
+
+
+def markdown(config: ConfigDict, result: dict, title: str) -> str:
+    """summary.md: how it was done, the tables and the pictures, so that it can be read elsewhere."""
+    axes = list(result["cells"][0]["axes"])
+    date, command, *versions = logbook.command().strip().split("\n")
+    lines = [
+        f"# {title}",
+        "",
+        f"    {command}",
+        "",
+        f"{date}; {', '.join(versions)}; {logbook.machine()}; {config.workers} runs at once.",
+        f"Each run: the cell's command below, then `{config.overrides}` and `seed=SEED`, seeds "
+        f"{', '.join(map(str, result['seeds']))}. Accuracy in % on the test split, read once a run.",
+        *([config.note] if config.note else []),
+        "",
+        row(*axes, "mean +- std", "median [quartiles]", "each seed", "seconds a run", "paper"),
+        row(*["---"] * (len(axes) + 5)),
+    ]
+    for cell in result["cells"]:
+        accuracy = cell["accuracy"]
+        lines.append(
+            row(
+                *cell["axes"].values(),
+                told(accuracy),
+                f"{accuracy['median']:.2%} [{accuracy['q1']:.2%}, {accuracy['q3']:.2%}]",
+                ", ".join(f"{value:.2%}" for value in accuracy["per_seed"]),
+                f"{cell['seconds']['mean']:.0f}",
+                paper(cell["paper"]),
+            )
+        )
+    if result["differences"]:
+        lines += [
+            "",
+            "Differences by seed in percentage points, with their 95% confidence interval (Student's t):",
+            "",
+            row("of", "less", "mean", "95% interval"),
+            row(*["---"] * 4),
+        ]
+    for found in result["differences"]:
+        accuracy = found["accuracy"]
+        lines.append(
+            row(
+                ", ".join(map(str, found["axes"].values())),
+                ", ".join(map(str, found["less"].values())),
+                points(accuracy["mean"]),
+                interval(accuracy),
+            )
+        )
+    for name, caption in result["captions"].items():
+        lines += ["", f"![{name}](plots/{name})", "", caption]
+    lines += ["", "Commands of the cells:", ""]
+    lines += [f"    {cell['command']}" for cell in result["cells"]]
+    return "\n".join(lines) + "\n"
+
+
+def row(*values: object) -> str:
+    """A row of a Markdown table."""
+    return f"| {' | '.join(map(str, values))} |"
+
+
+def told(accuracy: dict) -> str:
+    """`mean +- std` in %, the mean alone of one seed."""
+    std = "" if accuracy["std"] is None else f" +- {100 * accuracy['std']:.2f}"
+    return f"{100 * accuracy['mean']:.2f}{std}"
+
+
+def points(difference: float) -> str:
+    """A difference of accuracies in percentage points, with its sign."""
+    return f"{100 * difference:+.2f}"
+
+
+def interval(accuracy: dict) -> str:
+    """`[low, high]` of a paired difference in percentage points."""
+    if accuracy["low"] is None:
+        return "one seed has none"
+    return f"[{points(accuracy['low'])}, {points(accuracy['high'])}]"
+
+
+def paper(values: tuple[float, ...] | None) -> str:
+    """The paper's value, or its median and quartiles, in %."""
+    if values is None:
+        return ""
+    median, *quartiles = values
+    return f"{median}" + (f" [{quartiles[0]}, {quartiles[1]}]" if quartiles else "")

@@ -1,0 +1,115 @@
+import csv
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from posvit_tf import config
+from posvit_tf.errors import UserError
+from posvit_tf.tasks import sweep, sweep_plan, sweep_runs
+from tests.conftest import TINY
+from tests.forked import Run, until
+
+CONFIG = f"""
+from ml_collections import ConfigDict
+from posvit_tf.config import parse_arguments
+
+def get_config(arg=""):
+    args = parse_arguments(arg, plan=False)
+    return ConfigDict(dict(
+        task="sweep", title="Tiny", scale="laptop", plan=args.plan, seed=0, seeds=2, workers=1,
+        overrides={" ".join(f"{field}={value}" for field, value in TINY.items())!r},
+        cells=tuple(
+            dict(axes=dict(data="digits", attention=kind), command=f"digits:attention={{kind}}",
+                 paper=(98.0, 97.0, 99.0))
+            for kind in ("uniform", "content")
+        ),
+        compare=dict(axis="attention", baseline="content"), plot="boxes", note="",
+    ))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working directory, with a config `tiny` of four short runs."""
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs" / "tiny.py").write_text(CONFIG)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def summary(workdir):
+    """The lines of summary.csv without the seconds."""
+    lines = list(csv.DictReader((workdir / "summary.csv").open()))
+    assert all(float(line.pop("seconds")) >= 0 for line in lines)
+    return lines
+
+
+def start(workdir, *flags):
+    """The sweep in a process of its own."""
+    return Run(["--config=tiny", f"--workdir={workdir}", *flags], Path(f"{workdir}.txt"))
+
+
+def results(workdir):
+    return sorted(workdir.glob("runs/*/*/result.json"))
+
+
+@pytest.mark.slow
+def test_a_killed_sweep_goes_on_repeats_nothing_and_ends_with_the_same_summary(folder):
+    straight, killed = folder / "straight", folder / "killed"
+    run = start(straight, "--config.workers=2")
+    assert run.wait() == 0, run.text()
+    assert len(results(straight)) == 4
+
+    run = start(killed)
+    until(lambda: results(killed) and any(killed.glob("runs/digits_content/*/checkpoints/*")), run)
+    run.signal(signal.SIGKILL)
+    run.wait()
+    (first,) = results(killed)
+    written = first.stat().st_mtime_ns
+
+    run = start(killed)
+    until(lambda: any(killed.glob("runs/digits_uniform/seed_1/checkpoints/update*")), run)
+    run.signal(signal.SIGINT)
+    assert run.wait() == 130, run.text()
+    assert f"go on with: python main.py --config=tiny --workdir={killed}" in run.text()
+
+    assert start(killed).wait() == 0
+    assert first.stat().st_mtime_ns == written
+    assert summary(killed) == summary(straight)
+    found, expected = (
+        json.loads((workdir / "result.json").read_text()) for workdir in (killed, straight)
+    )
+    assert found["differences"] == expected["differences"]
+    assert (killed / "summary.md").read_text().count("digits:attention=content") == 1
+    assert (killed / "plots" / "tiny.png").stat().st_size > 10_000
+
+
+def test_a_failing_run_stops_the_sweep_and_is_named_with_its_last_line(folder):
+    loaded = config.load("tiny", {"overrides": "data.batch_size=2000", "seeds": 1})
+    with pytest.raises(UserError) as error:
+        sweep.run(loaded, folder / "work")
+    message = str(error.value)
+    assert message.startswith("data digits, attention uniform, seed 0 failed (exit code 2;")
+    assert "error: one update takes 2000 examples" in message
+    assert not (folder / "work" / "runs" / "digits_content").exists()
+
+
+def test_a_bad_cell_is_told_before_anything_starts(folder):
+    with pytest.raises(UserError, match=r"data digits, attention uniform: unknown field 'epochs'"):
+        sweep.run(config.load("tiny", {"overrides": "epochs=3"}), folder / "work")
+    assert not (folder / "work").exists()
+
+
+def test_a_plan_counts_what_the_runs_will_do(folder, capsys):
+    loaded = config.load("tiny:plan", {"overrides": config.load("tiny").overrides})
+    (folder / "work").mkdir()
+    plan = sweep.run(loaded, folder / "work")
+    cell = plan["cells"][0]
+    # 2 epochs of 10 updates of 16; 2 evaluations of 37 images and the test of 360.
+    assert (plan["runs"], cell["updates"]) == (4, 20)
+    assert sweep_plan.lengths(sweep_runs.expand(loaded, folder)[0].config) == (20, 2 * 37 + 360)
+    # A forward pass of 17 tokens of width 8 takes 17 * (4 * 8 * 8 + 4 * 8 * 8 / 2) products at least.
+    assert cell["flops"] > 3 * 2 * 17 * 6 * 64 * (320 + 434 / 3) / 2
+    assert "4 runs, 0 finished before: 80 steps" in capsys.readouterr().out
