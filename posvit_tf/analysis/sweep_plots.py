@@ -37,12 +37,12 @@ def boxes(result: dict, title: str, note: str, path: Path) -> str:
         + (f" {note}" if note else "")
     )
     width = 4.6 * len(groups)
-    figure, add_axes = page(max(width, 6.0), 3.5, title, caption)
+    figure, add_axes = page(max(width, 6.0), 3.3, title, caption)
     for number, group in enumerate(groups):
         own = [cell for cell in cells if group in cell["axes"].values()]
         names = [list(cell["axes"].values())[1] for cell in own]
         left = 4.6 * number + max(6.0 - width, 0) / 2
-        here, there = add_axes(left + 0.75, 0.6, 1.65, 2.5), add_axes(left + 2.95, 0.6, 1.5, 2.5)
+        here, there = add_axes(left + 0.75, 0.4, 1.65, 2.5), add_axes(left + 2.95, 0.4, 1.5, 2.5)
         here.set_title(f"{group}, here", size=10)
         there.set_title(f"{group}, paper", size=10)
         here.set_ylabel("test accuracy (%)")
@@ -53,7 +53,7 @@ def boxes(result: dict, title: str, note: str, path: Path) -> str:
             shift = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else 0
             here.plot(place + shift, values, "o", color="black", markersize=3.5, zorder=3)
             if cell["paper"]:
-                box(there, place, cell["paper"], cell["paper"][1:], COLORS[place])
+                box(there, place, cell["paper"], tuple(cell["paper"][1:]), COLORS[place])
         for axes in (here, there):
             axes.set_xticks(range(len(own)), names, size=9)
             axes.set_xlim(-0.6, len(own) - 0.4)
@@ -72,6 +72,7 @@ def box(axes, place: float, quartiles, whiskers, color: str) -> None:
     median, q1, q3 = quartiles
     drawn = axes.bxp(
         [dict(med=median, q1=q1, q3=q3, whislo=whiskers[0], whishi=whiskers[1])],
+        showcaps=whiskers != (q1, q3),
         positions=[place],
         widths=0.5,
         showfliers=False,

@@ -16,7 +16,7 @@ from ml_collections import ConfigDict
 from posvit_tf.data import images
 from posvit_tf.data.sources import Split
 from posvit_tf.errors import UserError
-from posvit_tf.tasks import classify
+from posvit_tf.models.build import build
 from posvit_tf.tasks.sweep_runs import Run, cell_name, threads
 from posvit_tf.training import logbook, loop, optim, strategy
 from posvit_tf.training.step import make_update
@@ -160,7 +160,7 @@ def measure(config: ConfigDict) -> Pace:
     )
     channels = known.image_shape[-1]
     with devices.scope():
-        model = classify.build(
+        model = build(
             config,
             {
                 "image_shape": known.image_shape,

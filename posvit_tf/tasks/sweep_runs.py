@@ -98,7 +98,10 @@ def execute(runs: list[Run], workers: int, workdir: Path) -> None:
         SystemExit: 130 after Ctrl-C, 143 after SIGTERM, with the runs saved.
     """
     waiting = deque(run for run in runs if run.result() is None)
-    print(f"{len(runs)} runs, {len(runs) - len(waiting)} finished before; {workers} at once")
+    print(
+        f"{len(runs)} runs, {len(runs) - len(waiting)} finished before; {workers} at once",
+        flush=True,
+    )
     environment = dict(os.environ)
     if workers > 1:
         environment.setdefault("TF_NUM_INTRAOP_THREADS", str(threads(workers)))

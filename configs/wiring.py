@@ -1,0 +1,62 @@
+"""How positions enter a ViT, one thing changed at a time, and what each kind of attention gains by it.
+
+The nano ViT with positional attention as it stands; its position table started smaller, or also
+added to the tokens; its maps started local; and free, uniform and content attention beside it. The
+two content-free kinds and content attention are compared from random and from local initial maps.
+
+    python main.py --config=wiring:scale=laptop,plan     what it would cost here
+    python main.py --config=wiring:scale=laptop          10,000 images, 2 epochs, 3 seeds
+    python main.py --config=wiring                       the paper's size: needs accelerators
+
+Arguments
+    scale  paper (its small ViT, 200 epochs on all training images, 5 seeds; the paper itself shows no
+           such comparison) or laptop (3 seeds, the best weights on the eval split)
+    plan   measure and tell the runs, steps, FLOPs and hours, and stop
+
+Cost: laptop about half an hour on two cores.
+Expect: local maps ahead of all others; a small or an added table behind the plain one.
+"""
+
+from ml_collections import ConfigDict
+
+from posvit_tf.config import parse_arguments
+
+VARIANTS = {
+    "content": "attention=content",
+    "positional": "attention=positional",
+    "positional, P from std .02": "attention=positional model.position_std=0.02",
+    "positional, P added": "attention=positional model.add_positions=true",
+    "free": "attention=free",
+    "uniform": "attention=uniform",
+    "positional, local maps": "attention=positional model.initial_maps=local",
+    "positional, best recipe": "attention=positional,recipe=best",
+    "free, local maps": "attention=free model.initial_maps=local",
+    "content, local maps": "attention=content model.initial_maps=local",
+}
+
+
+def get_config(arg: str = "") -> ConfigDict:
+    args = parse_arguments(arg, scale=("paper", "laptop"), plan=False)
+    laptop = args.scale == "laptop"
+    size = "nano" if laptop else "small"
+    return ConfigDict(
+        dict(
+            task="sweep",
+            title="Wiring of the positions and initial maps",
+            scale=args.scale,
+            plan=args.plan,
+            seed=0,
+            seeds=3 if laptop else 5,
+            workers=2 if laptop else 1,
+            overrides="data.train_split=train[:10000] train.epochs=2"
+            if laptop
+            else "data.train_split=train data.eval_split=",
+            cells=tuple(
+                dict(axes={"attention": name}, command=f"cifar10:size={size},{words}")
+                for name, words in VARIANTS.items()
+            ),
+            compare=dict(axis="attention", baseline="content"),
+            plot="points",
+            note="",
+        )
+    )
