@@ -21,6 +21,7 @@ CHOICES = {
     "partition": ("contiguous", "random"),
     "strategy": ("auto", "one", "mirrored", "multiworker", "tpu"),
     "precision": ("float32", "mixed_bfloat16", "mixed_float16"),
+    "data.on_bad_file": ("stop", "skip"),
     "data.class_weights": ("", "balanced"),
     "model.attention": ("positional", "content", "free", "uniform"),
     "model.positions": ("learned", "sincos", "none"),

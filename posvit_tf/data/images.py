@@ -1,12 +1,17 @@
-"""In-memory images as one endless tf.data.Dataset of updates, and as padded batches to evaluate.
+"""Labelled images as one endless tf.data.Dataset of updates, and as padded batches to evaluate.
 
 Everything random is a pure function of the seed, the epoch and the update: a run can start at any
 update, and the replicas' shares put together are what one replica alone would see.
 """
 
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
 import tensorflow as tf
 
 from posvit_tf.data import augment
+from posvit_tf.data.pictures import Pictures
 from posvit_tf.data.sources import Split
 from posvit_tf.errors import UserError
 
@@ -40,6 +45,14 @@ def replica_batch_size(batch_size: int, replicas: int, field: str) -> int:
     return share
 
 
+def gatherer(images: np.ndarray | Pictures) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Operations of a graph that give the images of (m,) numbers as (m, H, W, C)."""
+    if isinstance(images, Pictures):
+        return images.gather
+    with tf.device("CPU"):
+        return partial(tf.gather, tf.constant(images))
+
+
 def train_dataset(
     split: Split,
     *,
@@ -59,7 +72,7 @@ def train_dataset(
     of the split drawn from (seed, e). A replica takes a contiguous share of each micro-batch.
 
     Args:
-        split: the training images, kept in memory.
+        split: the training images.
         batch_size: examples per micro-batch over all replicas.
         accumulate: micro-batches per update.
         seed: of the order, the crops and the flips.
@@ -80,8 +93,9 @@ def train_dataset(
     per_epoch = updates_per_epoch(n, batch_size, accumulate)
     share = replica_batch_size(batch_size, replicas, "data.batch_size")
     count = accumulate * batch_size
+    gather = gatherer(split.images)
     with tf.device("CPU"):
-        images, labels = tf.constant(split.images), tf.constant(split.labels)
+        labels = tf.constant(split.labels)
 
     @tf.autograph.experimental.do_not_convert
     def element(i: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -98,7 +112,7 @@ def train_dataset(
             max_index=n - 1,
         )  # (k*B,)
         chosen = shared(order)  # (k*B/R,)
-        batch = tf.gather(images, chosen)  # (k*B/R,H,W,C)
+        batch = gather(chosen)  # (k*B/R,H,W,C)
         if crop_padding or flip:
             update_seed = tf.stack([tf.constant(seed, tf.int64), update])
             draws = augment.draw(update_seed, count, padding=crop_padding, flip=flip)
@@ -120,7 +134,7 @@ def eval_dataset(
     cut them to len(split.labels) at the end.
 
     Args:
-        split: the images, kept in memory.
+        split: the images.
         batch_size: examples per batch over all replicas.
         own: this worker's replicas, which take the elements in turn.
         replicas: how many there are on all workers.
@@ -134,16 +148,15 @@ def eval_dataset(
     """
     n = len(split.labels)
     share = replica_batch_size(batch_size, replicas, "data.eval_batch_size")
-    with tf.device("CPU"):
-        images = tf.constant(split.images)
+    gather = gatherer(split.images)
 
     @tf.autograph.experimental.do_not_convert
     def element(i: tf.Tensor) -> tf.Tensor:
         batch, replica = i // len(own), own.start + i % len(own)
         start = batch * batch_size + replica * share
-        part = images[start : start + share]  # (<=B/R,H,W,C)
+        part = gather(tf.range(tf.minimum(start, n), tf.minimum(start + share, n)))  # (<=B/R,H,W,C)
         part = tf.pad(part, ((0, share - tf.shape(part)[0]), (0, 0), (0, 0), (0, 0)))
-        return tf.ensure_shape(part, (share, *images.shape[1:]))  # (B/R,H,W,C)
+        return tf.ensure_shape(part, (share, *split.images.shape[1:]))  # (B/R,H,W,C)
 
     elements = tf.data.Dataset.range(-(-n // batch_size) * len(own))
     elements = elements.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

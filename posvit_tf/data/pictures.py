@@ -88,3 +88,40 @@ def fit(image: tf.Tensor, height: int, width: int) -> tf.Tensor:
     image = tf.image.resize(image, (height, width), antialias=True)  # (height,width,3)
     image = tf.clip_by_value(tf.round(image), 0.0, 255.0)
     return tf.ensure_shape(tf.cast(image, tf.uint8), (height, width, 3))
+
+
+class Pictures:
+    """Files as an array of pictures (n, height, width, 3) uint8, decoded and fitted when asked for.
+
+    Args:
+        paths: (n,) files.
+        digests: (n,) SHA-256 of each.
+        height, width: to which they are fitted, in pixels.
+    """
+
+    def __init__(self, paths: np.ndarray, digests: np.ndarray, height: int, width: int):
+        self.paths, self.digests = paths, digests
+        self.shape = (len(paths), height, width, 3)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: slice | np.ndarray) -> np.ndarray:
+        """The pictures of a slice or of (m,) numbers, (m, height, width, 3)."""
+        chosen = np.arange(len(self))[key]
+        found = np.empty((len(chosen), *self.shape[1:]), np.uint8)
+        dataset = tf.data.Dataset.from_tensor_slices(chosen)
+        dataset = dataset.map(self._picture, num_parallel_calls=tf.data.AUTOTUNE)
+        for place, picture in zip(found, dataset.as_numpy_iterator(), strict=True):
+            place[...] = picture
+        return found
+
+    def gather(self, chosen: tf.Tensor) -> tf.Tensor:
+        """As `tf.gather` of an array: (m,) numbers -> (m, height, width, 3)."""
+        spec = tf.TensorSpec(self.shape[1:], tf.uint8)
+        return tf.map_fn(self._picture, chosen, fn_output_signature=spec)
+
+    @tf.autograph.experimental.do_not_convert
+    def _picture(self, number: tf.Tensor) -> tf.Tensor:
+        pixels = tf.numpy_function(lambda n: decode(self.paths[n]), [number], tf.uint8)
+        return fit(tf.ensure_shape(pixels, (None, None, 3)), *self.shape[1:3])

@@ -1,6 +1,6 @@
-"""A data set in memory, cut into training, evaluation and test examples."""
+"""A data set, cut into training, evaluation and test examples."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -11,10 +11,12 @@ from ml_collections import ConfigDict
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from posvit_tf.data import prepared
+from posvit_tf.data import folder, prepared
+from posvit_tf.data.pictures import Pictures
 from posvit_tf.errors import UserError
 
-NAMES = ("digits", "cifar10", "cifar100", "svhn_cropped")
+NAMES = ("digits", "cifar10", "cifar100", "svhn_cropped", "folder")
+SAMPLE = 4096  # pictures that tell the moments of a set not kept in memory
 Pieces = list[tuple[str, range]]  # ranges of the splits on disk: train[:96%] is train, 0 to 48000
 
 
@@ -23,11 +25,11 @@ class Split:
     """Labelled images.
 
     Attributes:
-        images: (n, H, W, C) uint8.
+        images: (n, H, W, C) uint8; of many files, `Pictures`, which are read when asked for.
         labels: (n,) int32.
     """
 
-    images: np.ndarray
+    images: np.ndarray | Pictures
     labels: np.ndarray
 
 
@@ -39,7 +41,8 @@ class Source:
         name: as in `config.data.name`.
         train, eval, test: disjoint; eval is None where `eval_split` is "".
         class_names: label -> name.
-        mean, std: of each channel of the training images, in units of 0..255.
+        mean, std: of each channel of the training images (of files not kept in memory, of at most
+            SAMPLE, at equal steps), in units of 0..255.
     """
 
     name: str
@@ -64,11 +67,12 @@ class Source:
 def load(data: ConfigDict) -> Source:
     """Reads a data set and cuts it as the split strings say.
 
-    Split strings are those of tensorflow-datasets: "train", "train[:96%]", "test[100:200]".
+    Split strings are those of tensorflow-datasets: "train", "train[:96%]", "test[100:200]". A folder's
+    are parts of train, val and test, given or cut: see `folder.find`.
 
     Args:
         data: `config.data`: name (one of NAMES), train_split, eval_split, test_split, and data_dir
-            for all but digits.
+            for all but digits; on_bad_file and image_size for a folder.
 
     Raises:
         UserError: if the data set is unknown or cannot be had, a split does not exist, is empty or
@@ -77,7 +81,11 @@ def load(data: ConfigDict) -> Source:
     if data.name not in NAMES:
         raise UserError(f"unknown data.name={data.name!r}: use one of {', '.join(NAMES)}")
     if data.name == "digits":
-        infos, class_names, read = _digits()
+        wholes, class_names = _digits()
+        infos, read = _infos(wholes), wholes.__getitem__
+    elif data.name == "folder":
+        found = folder.find(data)
+        infos, class_names, read = _infos(found.splits), found.class_names, found.splits.__getitem__
     else:
         builder = prepared.find(data.name, data.data_dir)
         infos, class_names = builder.info.splits, tuple(builder.info.features["label"].names)
@@ -105,7 +113,16 @@ def load(data: ConfigDict) -> Source:
                 f"{specs[role]!r} is outside its {len(class_names)} classes "
                 f"(0 to {len(class_names) - 1}): correct the labels or the list of class names"
             )
-    mean, std = _moments(splits["train"].images)
+    if data.name == "folder":
+        opened = found.open(*(split.images for split in splits.values()))
+        splits = {
+            role: Split(images, split.labels)
+            for (role, split), images in zip(splits.items(), opened, strict=True)
+        }
+    sample = splits["train"].images
+    if isinstance(sample, Pictures):
+        sample = sample[:: -(-len(sample) // SAMPLE)]
+    mean, std = _moments(sample)
     return Source(
         name=data.name,
         train=splits["train"],
@@ -117,7 +134,11 @@ def load(data: ConfigDict) -> Source:
     )
 
 
-def _digits() -> tuple[dict[str, tfds.core.SplitInfo], tuple[str, ...], Callable[[str], tuple]]:
+def _infos(wholes: Mapping[str, tuple]) -> dict[str, tfds.core.SplitInfo]:
+    return {name: tfds.core.SplitInfo(name, [len(w[1])], 0) for name, w in wholes.items()}
+
+
+def _digits() -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], tuple[str, ...]]:
     """scikit-learn's 1,797 digits, 0..16 scaled to 0..255; the same 360 test every run."""
     digits = load_digits()
     images = np.round(digits.images * (255 / 16)).astype(np.uint8)[..., None]  # (n,8,8,1)
@@ -126,8 +147,7 @@ def _digits() -> tuple[dict[str, tfds.core.SplitInfo], tuple[str, ...], Callable
         images, labels, test_size=360, stratify=labels, random_state=0
     )
     wholes = {"train": (train_images, train_labels), "test": (test_images, test_labels)}
-    infos = {name: tfds.core.SplitInfo(name, [len(w[1])], 0) for name, w in wholes.items()}
-    return infos, tuple(map(str, digits.target_names)), wholes.__getitem__
+    return wholes, tuple(map(str, digits.target_names))
 
 
 def _pieces(field: str, spec: str, infos: Mapping[str, tfds.core.SplitInfo]) -> Pieces:

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from posvit_tf.errors import UserError
 from posvit_tf.layers import (
     ClassToken,
     EncoderBlock,
@@ -38,6 +39,24 @@ def wiring(attention: str, std: float | None, add: bool | None) -> tuple[float, 
     )
 
 
+def patch_for(height: int, width: int) -> int:
+    """The patch of an image where `patch_size` is unset: at most 12 of them on the longer side.
+
+    Of the sizes from 2 on that divide both sides, the least power of two, or else the least.
+
+    Raises:
+        UserError: none does.
+    """
+    sizes = [p for p in range(2, min(height, width) + 1) if not (height % p or width % p)]
+    sizes = [p for p in sizes if max(height, width) <= 12 * p]
+    if not sizes:
+        raise UserError(
+            f"no patch divides {height}x{width} pixels into 12 at most on a side: choose another image "
+            "size, of multiples of 16, or set model.patch_size"
+        )
+    return min(sizes, key=lambda p: (p.bit_count() > 1, p))
+
+
 def vit(
     image_shape: tuple[int, int, int],
     num_classes: int,
@@ -48,7 +67,7 @@ def vit(
     positions: str,
     position_std: float | None,
     add_positions: bool | None,
-    patch_size: int,
+    patch_size: int | None,
     depth: int,
     heads: int,
     width: int,
@@ -73,7 +92,8 @@ def vit(
         positions: learned, sincos or none.
         position_std: standard deviation of a learned table's start; None: see `wiring`.
         add_positions: whether P is also added to the tokens; None: see `wiring`.
-        patch_size: in pixels. depth: number of blocks L. heads, width, mlp_width: of a block.
+        patch_size: in pixels; None: see `patch_for`.
+        depth: number of blocks L. heads, width, mlp_width: of a block.
         pool: "token" (a class token is put first and read out) or "mean" (over the patches).
         dropout: share of values dropped. drop_path: share of examples that skip a branch of the last
             block, rising from 0 at the first.
@@ -87,6 +107,7 @@ def vit(
         UserError: the patch does not divide the image, or the heads the width.
     """
     position_std, add_positions = wiring(attention, position_std, add_positions)
+    patch_size = patch_size or patch_for(*image_shape[:2])
     class_token = pool == "token"
     images = keras.Input(image_shape, dtype="uint8", name="images")
     x = keras.layers.Normalization(

@@ -1,6 +1,7 @@
 """Train a ViT on images, evaluate it, and leave a workdir that a person can read."""
 
 import hashlib
+import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from posvit_tf.analysis import figures
 from posvit_tf.data import sources
 from posvit_tf.errors import UserError
 from posvit_tf.models.build import build
-from posvit_tf.models.vit import wiring
+from posvit_tf.models.vit import patch_for, wiring
 from posvit_tf.training import checkpoint, cluster, logbook, loop
 from posvit_tf.training import strategy as strategies
 
@@ -70,6 +71,9 @@ def train_and_test(
             )
     keras.utils.set_random_seed(config.seed)
     source = sources.load(config.data)
+    config, derived = completed(config, source)
+    if derived and processes.place.chief:
+        print(f"chosen from the data: {' '.join(f'{f}={v}' for f, v in derived.items())}")
     with strategy.scope():
         model = build(config, source.facts)
     weights = checkpoint.named(model.weights, "weights")
@@ -119,6 +123,26 @@ def train_and_test(
         result["captions"] = {path.name: caption for path, caption in pictures}
         logbook.write_json(workdir / "result.json", result)
     return result
+
+
+def completed(config: ConfigDict, source: sources.Source) -> tuple[ConfigDict, dict[str, int]]:
+    """The config with the fields that it leaves to the data, and these fields alone.
+
+    model.patch_size is `patch_for`; data.batch_size the power of two that makes 20 updates an epoch, from
+    8 to 128, or below it what a smaller set fills; data.crop_padding an eighth of the shorter side.
+    """
+    n, (height, width, _) = len(source.train.labels), source.train.images.shape[1:]
+    values = {
+        "model.patch_size": lambda: patch_for(height, width),
+        "data.batch_size": lambda: 2 ** int(math.log2(min(max(n / 20, 8), 128, n))),
+        "data.crop_padding": lambda: min(height, width) // 8,
+    }
+    fields = logbook.flat(logbook.plain(config))
+    derived = {field: value() for field, value in values.items() if fields.get(field, 0) is None}
+    if derived:
+        config = config.copy_and_resolve_references()
+        config.update_from_flattened_dict(derived)
+    return config, derived
 
 
 def describe(

@@ -13,6 +13,7 @@ import tensorflow as tf
 from ml_collections import ConfigDict
 
 from posvit_tf.data import images
+from posvit_tf.data.pictures import Pictures
 from posvit_tf.data.sources import Source, Split
 from posvit_tf.errors import UserError
 from posvit_tf.training import checkpoint, optim
@@ -72,7 +73,11 @@ def distribute(strategy: tf.distribute.Strategy, make_dataset, split: Split, **o
 
 def fingerprint(split: Split) -> str:
     """SHA-256 of images and labels: a run is not resumed on other data."""
-    digest = hashlib.sha256(np.ascontiguousarray(split.images))
+    images = split.images
+    if isinstance(images, Pictures):
+        digest = hashlib.sha256(f"{images.shape} {''.join(images.digests)}".encode())
+    else:
+        digest = hashlib.sha256(np.ascontiguousarray(images))
     digest.update(np.ascontiguousarray(split.labels))
     return digest.hexdigest()
 

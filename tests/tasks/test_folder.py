@@ -1,0 +1,77 @@
+"""From a folder of digits, some of them odd, to a trained model: main.py and nothing else."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+import main
+import posvit_tf
+from posvit_tf.data import folder, sources
+from tests.conftest import TINY
+
+CLASSES = ("1", "2", "10")
+
+
+@pytest.fixture
+def pictures(tmp_path, monkeypatch):
+    """The digits 1, 2 and 0 as files, 20 each, and a broken one; and the pixels of three odd ones."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("sys.argv", [])  # main sets it
+    root, digits = tmp_path / "pictures", load_digits()
+    odd = {}
+    for name in CLASSES:
+        (root / name).mkdir(parents=True)
+        chosen = digits.images[digits.target == int(name) % 10][:20]
+        for i, image in enumerate(np.uint8(chosen * 15)):
+            picture, options = Image.fromarray(np.stack([image] * 3, axis=-1)), {}
+            if i < 3:
+                odd[f"{name}/{i}.png"] = np.asarray(picture)
+            if i == 0:
+                picture = picture.convert("L")
+            elif i == 1:  # stored lying on its side, with the note to turn it
+                options["exif"] = Image.Exif()
+                options["exif"][0x0112] = 6
+                picture = picture.transpose(Image.Transpose.ROTATE_90)
+            elif i == 2:
+                picture = picture.convert("RGBA")
+            picture.save(root / name / f"{i}.png", **options)
+    (root / "2" / "broken.png").write_bytes((root / "2/3.png").read_bytes()[:60])
+    return root, odd
+
+
+def test_a_folder_becomes_a_model(pictures, tmp_path, capsys, monkeypatch):
+    root, odd = pictures
+    fields = {**TINY, "train.epochs": 1, "data.data_dir": root, "data.class_weights": "balanced"}
+    for field in ("train_split", "eval_split", "batch_size"):
+        del fields[f"data.{field}"]
+    flags = ["main.py", "--config=folder", *(f"--config.{k}={v}" for k, v in fields.items())]
+    assert main.main([*flags, f"--workdir={tmp_path / 'a'}"]) == 2
+    assert f"1 of 61 files in {root} cannot be read" in capsys.readouterr().err
+
+    flags.append("--config.data.on_bad_file=skip")
+    assert main.main([*flags, f"--workdir={tmp_path / 'a'}"]) == 0
+    told = capsys.readouterr().out
+    assert f"pictures: {root}/2/broken.png: " in told and "1 of 61 files left out" in told
+    assert "model.patch_size=2 data.batch_size=8 data.crop_padding=1" in told
+    assert "data: folder, 8x8x3, 3 classes, 48 train / 6 eval / 6 test" in told
+
+    model, class_names, config = posvit_tf.load(tmp_path / "a")
+    result = json.loads((tmp_path / "a" / "result.json").read_text())
+    source = sources.load(config.data)
+    assert class_names == source.class_names == CLASSES
+    found = model.predict(source.test.images, verbose=0).argmax(axis=1)
+    assert result["test"]["accuracy"] == np.mean(found == source.test.labels)
+    files = folder.find(config.data)
+    paths = [str(path.relative_to(root)) for path in map(type(root), files.paths)]
+    (images,) = files.open(np.array([paths.index(name) for name in odd]))
+    np.testing.assert_array_equal(images, list(odd.values()))
+
+    # from files, not from memory: another pipeline, the same run to the bit
+    monkeypatch.setattr(folder, "IN_MEMORY", 0)
+    assert main.main([*flags, f"--workdir={tmp_path / 'b'}"]) == 0
+    from_files = json.loads((tmp_path / "b" / "result.json").read_text())
+    assert from_files["weights_sha256"] == result["weights_sha256"]
+    assert from_files["test"] == result["test"]
