@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from posvit_tf.analysis import plots
+from posvit_tf.analysis.similarity import total_variation
 from posvit_tf.layers import PositionalAttention, SelfAttention
 from posvit_tf.models.vit import intermediates
 
@@ -16,8 +17,31 @@ def float32(tensor) -> np.ndarray:
     return ops.convert_to_numpy(ops.cast(tensor, "float32"))
 
 
+def attention_maps(model: keras.Model, images: np.ndarray) -> list[np.ndarray]:
+    """A of each block for images (B, H, W, C): (H, N, N), or (B, H, N, N) for content attention."""
+    inner = intermediates(model)(images)
+    return [float32(value) for name, value in inner.items() if name.endswith("/map")]
+
+
+def map_movement(starts: list[np.ndarray], ends: list[np.ndarray]) -> np.ndarray:
+    """How far each head's map is from its start, by `total_variation`, a mean over the images.
+
+    Args:
+        starts, ends: of `attention_maps`, on the same images.
+
+    Returns:
+        (L, H) in [0, 1].
+    """
+    moved = np.stack([total_variation(*pair) for pair in zip(starts, ends, strict=True)])
+    return moved.mean(axis=1) if moved.ndim == 3 else moved  # (L,[B,]H) -> (L,H)
+
+
 def write_all(
-    model: keras.Model, lines: list[dict], folder: Path, images: np.ndarray | None = None
+    model: keras.Model,
+    lines: list[dict],
+    folder: Path,
+    images: np.ndarray | None = None,
+    movement: np.ndarray | None = None,
 ) -> list[tuple[Path, str]]:
     """Writes the learning curves of a training, and the maps of positions, scores and attention.
 
@@ -27,6 +51,7 @@ def write_all(
         folder: for the PNG files; made where it is missing.
         images: uint8 (n, H, W, C), a few for content attention, whose maps depend on them; without
             them its maps are left out.
+        movement: of `map_movement`, where the start is known.
 
     Returns:
         (path, caption) of each picture.
@@ -45,6 +70,8 @@ def write_all(
         write(plots.learning_curves, lines)
     if grid == (1, 1):  # one patch: nothing to map
         return written
+    if movement is not None:
+        write(plots.map_movement, movement)
     if "positions" in layers:
         table = float32(layers["positions"].table)  # (N,E)
         write(plots.similarity_map, table[first:], grid)
@@ -55,8 +82,7 @@ def write_all(
         return written
     # Maps that no image changes are read off a black one.
     black = np.zeros((1, *model.input.shape[1:]), "uint8")
-    inner = intermediates(model)(images if content else black)
-    maps = [float32(value) for name, value in inner.items() if name.endswith("/map")]
+    maps = attention_maps(model, images if content else black)
     if content:
         maps = [a.mean(axis=0) for a in maps]  # (H,N,N)
         note = f"These maps differ by image: the mean over {len(images)} images is shown."

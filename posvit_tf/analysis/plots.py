@@ -258,3 +258,49 @@ def attention_maps(maps: list[np.ndarray], grid: tuple[int, int], path: Path, no
         dots=np.broadcast_to([side // 2 for side in means.shape[-2:]], (layers, heads, 2)),
     )
     return caption
+
+
+def map_movement(movement: np.ndarray, path: Path) -> str:
+    """How far the map of each head is from its start: a square a head, a row a layer.
+
+    Args:
+        movement: total-variation distances (L, H) in [0, 1].
+        path: of the PNG.
+    """
+    layers, heads = movement.shape
+    most = np.unravel_index(movement.argmax(), movement.shape)
+    caption = (
+        f"On average a token gives {movement.mean():.0%} of its attention elsewhere than before "
+        f"training (total-variation distance; 0: the map is as it was, 1: all of it moved). By layer: "
+        f"{', '.join(f'{layer:.2f}' for layer in movement.mean(axis=1))}. The most, "
+        f"{movement.max():.2f}, is layer {most[0] + 1}, head {most[1] + 1}."
+    )
+    side = min(0.6, 7.0 / max(layers, heads))
+    height, width = layers * side, heads * side
+    wide, tall = max(width, 4.5), max(height, 1.8)
+    figure, add_axes = page(
+        wide + 2.2, tall + 0.55, "How far the maps moved from their start", caption
+    )
+    left, bottom = 0.75 + (wide - width) / 2, 0.5 + (tall - height) / 2
+    axes = add_axes(left, bottom, width, height)
+    shown = axes.imshow(movement, cmap="cividis", vmin=0, vmax=1, aspect="auto")
+    for (layer, head), value in np.ndenumerate(movement):
+        axes.text(
+            head,
+            layer,
+            f"{value:.2f}",
+            ha="center",
+            va="center",
+            size=min(9, 16 * side),
+            color="white" if value < 0.5 else "black",
+        )
+    axes.set_xticks(range(heads), range(1, heads + 1))
+    axes.set_yticks(range(layers), range(1, layers + 1))
+    axes.set_xlabel("head")
+    axes.set_ylabel("layer")
+    axes.tick_params(length=0, labelsize=8)
+    axes.spines[:].set_visible(False)
+    bar = figure.colorbar(shown, cax=add_axes(left + width + 0.2, 0.5, 0.16, tall))
+    bar.set_label("distance from the start")
+    figure.savefig(path)
+    return caption

@@ -77,6 +77,18 @@ def centred_scores(maps: np.ndarray) -> np.ndarray:
     return logs - logs.mean(axis=-1, where=other, keepdims=True)
 
 
+def total_variation(maps: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """1/2 mean_i sum_j |A_ij - B_ij|: the share of its attention that a token gives elsewhere in B.
+
+    Args:
+        maps, others: A, B (..., N, N), rows sum to 1.
+
+    Returns:
+        (...) in [0, 1]: 0 for equal maps, 1 where no token looks at what it looked at.
+    """
+    return np.abs(maps - others).sum(axis=-1).mean(axis=-1) / 2
+
+
 def mean_by_offset(maps: np.ndarray, grid: tuple[int, int]) -> np.ndarray:
     """m(o) = mean of A_(i, i+o) over the patches i with i + o in the grid.
 

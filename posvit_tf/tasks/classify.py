@@ -77,6 +77,9 @@ def train_and_test(
     with strategy.scope():
         model = build(config, source.facts)
     weights = checkpoint.named(model.weights, "weights")
+    probe = source.train.images[:4]
+    # The seed alone makes them, so a resumed run has them, too; other weights are no start of this run.
+    first_maps = None if config.init_from else figures.attention_maps(model, probe)
     if config.init_from:
         start = Path(config.init_from).expanduser()
         file = start / "checkpoints" / "best.npz" if start.is_dir() else start
@@ -119,7 +122,13 @@ def train_and_test(
         "seconds": seconds,
     }
     if processes.place.chief:
-        pictures = figures.write_all(model, log.lines, workdir / "plots", source.test.images[:16])
+        movement = first_maps and figures.map_movement(
+            first_maps, figures.attention_maps(model, probe)
+        )
+        result["map_movement"] = None if movement is None else movement.round(4).tolist()
+        pictures = figures.write_all(
+            model, log.lines, workdir / "plots", source.test.images[:16], movement
+        )
         result["captions"] = {path.name: caption for path, caption in pictures}
         logbook.write_json(workdir / "result.json", result)
     return result

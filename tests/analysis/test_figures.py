@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from posvit_tf.analysis.figures import write_all
+from posvit_tf.analysis.figures import attention_maps, map_movement, write_all
 from posvit_tf.models.vit import vit
 
 LINES = [dict(split="train", epoch=1, step=1, loss=2.3, accuracy=0.1, examples=8)]
@@ -58,3 +58,17 @@ def test_every_plot_that_applies(built, images, names, tmp_path):
     assert {path for path, _ in written} == set((tmp_path / "plots").iterdir())
     maps = dict((path.stem, caption) for path, caption in written).get("attention_maps", "")
     assert ("mean over 3 images" in maps) == (built[0] == "content" and bool(maps))
+
+
+@pytest.mark.parametrize("attention", ["positional", "content"])
+def test_movement_is_told_by_layer_and_head(attention, tmp_path):
+    built = model(attention, "learned")
+    start = attention_maps(built, IMAGES)
+    second = built.get_layer("block_2").attention
+    second.query.kernel.assign(-second.query.kernel)
+    movement = map_movement(start, attention_maps(built, IMAGES))
+    assert movement.shape == (2, 2)
+    np.testing.assert_array_equal(movement[0], 0)
+    assert movement[1].min() > 0.01
+    written = dict(write_all(built, LINES, tmp_path, movement=movement))
+    assert "0.00, " in written[tmp_path / "map_movement.png"]

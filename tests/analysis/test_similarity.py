@@ -66,3 +66,10 @@ def test_mean_by_offset_finds_the_patch_below():
     expected[2 + 1, 4] = 1
     np.testing.assert_array_equal(means[0], expected)
     np.testing.assert_array_equal(means[1], 0.5)
+
+
+def test_total_variation_is_the_share_of_attention_that_moved():
+    a = np.array([[[1.0, 0, 0], [0.5, 0.5, 0], [0, 0, 1]]])
+    b = np.array([[[0.0, 1, 0], [0.5, 0.25, 0.25], [0, 0, 1]]])
+    np.testing.assert_allclose(similarity.total_variation(a, b), [(1 + 0.25 + 0) / 3])
+    np.testing.assert_array_equal(similarity.total_variation(a, a), [0])

@@ -56,6 +56,8 @@ def test_a_run_leaves_what_the_contract_names(straight):
     assert [row["epoch"] for row in lines(workdir, "eval")] == [1, 2, 3, 4]
     assert sum(row["examples"] for row in lines(workdir, "train")) == 4 * 160
     assert len(list((workdir / "checkpoints").glob("update_*.npz"))) == config.checkpoint.keep
+    assert np.shape(result["map_movement"]) == (2, config.model.heads)
+    assert 0 < np.min(result["map_movement"]) < np.max(result["map_movement"]) < 1
     assert logbook.finished(workdir, config) == result
 
 
@@ -73,7 +75,8 @@ def test_load_gives_the_reported_model_back(straight):
 def test_evaluation_only(straight, tiny, tmp_path):
     _, workdir, result = straight
     config = tiny({**RANDOM, "train.epochs": 0, "init_from": str(workdir)})
-    assert run(config, tmp_path)["test"] == result["test"]
+    again = run(config, tmp_path)
+    assert (again["test"], again["map_movement"]) == (result["test"], None)
 
 
 def test_weights_of_another_model_are_refused_by_name(straight, tiny, tmp_path):
@@ -113,6 +116,7 @@ def test_ctrl_c_saves_and_the_resumed_run_is_bitwise_equal(
     again = run(config, tmp_path)
     assert again["weights_sha256"] == result["weights_sha256"]
     assert again["test"] == result["test"]
+    assert again["map_movement"] == result["map_movement"]
     for split in ("train", "eval"):
         steps, losses = ([row[key] for row in lines(tmp_path, split)] for key in ("step", "loss"))
         assert steps == [row["step"] for row in lines(straight[1], split)]
