@@ -4,7 +4,10 @@
 normalisation, is in the model.
 """
 
+import contextlib
 import io
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +91,22 @@ def fit(image: tf.Tensor, height: int, width: int) -> tf.Tensor:
     image = tf.image.resize(image, (height, width), antialias=True)  # (height,width,3)
     image = tf.clip_by_value(tf.round(image), 0.0, 255.0)
     return tf.ensure_shape(tf.cast(image, tf.uint8), (height, width, 3))
+
+
+@contextlib.contextmanager
+def noticed() -> Iterator[None]:
+    """Inside, a picture that `Pictures` can no longer read is a UserError again."""
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        # How tf.data tells what `decode` raised.
+        unreadable = re.search(r"UserError: (.*)", error.message)
+        if unreadable is None:
+            raise
+        raise UserError(
+            f"{unreadable[1]}; it was whole when the run started: bring it back and run the same command "
+            "again, with the same --workdir"
+        ) from error
 
 
 class Pictures:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from ml_collections import ConfigDict
 
 from posvit_tf.analysis import figures
-from posvit_tf.data import sources
+from posvit_tf.data import pictures, sources
 from posvit_tf.errors import UserError
 from posvit_tf.models.build import build
 from posvit_tf.models.vit import patch_for, wiring
@@ -50,7 +50,7 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     """
     strategy = strategies.make(config)
     processes = strategies.Processes(cluster.place(config), strategy)
-    with processes.noticed():
+    with processes.noticed(), pictures.noticed():
         return train_and_test(config, workdir, strategy, processes)
 
 
@@ -126,10 +126,10 @@ def train_and_test(
             first_maps, figures.attention_maps(model, probe)
         )
         result["map_movement"] = None if movement is None else movement.round(4).tolist()
-        pictures = figures.write_all(
+        plots = figures.write_all(
             model, log.lines, workdir / "plots", source.test.images[:16], movement
         )
-        result["captions"] = {path.name: caption for path, caption in pictures}
+        result["captions"] = {path.name: caption for path, caption in plots}
         logbook.write_json(workdir / "result.json", result)
     return result
 

@@ -75,3 +75,14 @@ def test_a_folder_becomes_a_model(pictures, tmp_path, capsys, monkeypatch):
     from_files = json.loads((tmp_path / "b" / "result.json").read_text())
     assert from_files["weights_sha256"] == result["weights_sha256"]
     assert from_files["test"] == result["test"]
+
+    def then_gone(data, find=folder.find):
+        found = find(data)
+        (root / "1" / "4.png").unlink()
+        return found
+
+    monkeypatch.setattr(folder, "find", then_gone)
+    capsys.readouterr()
+    assert main.main([*flags, f"--workdir={tmp_path / 'c'}"]) == 2
+    error = capsys.readouterr().err
+    assert f"error: {root}/1/4.png: No such file or directory; it was whole" in error
