@@ -8,11 +8,15 @@ smoothing).
     python main.py --config=cifar10                       the paper's size: needs a GPU
     python main.py --config=cifar10:size=nano             a laptop's size
     python main.py --config=cifar10:attention=content     the vanilla ViT, for comparison
+    python main.py --config=cifar10:model=resnet18        a baseline that relies on what is near
 
 Arguments
+    model      vit, or with their usual recipe (SGD with momentum, L2 5e-4, no label smoothing)
+               resnet18 or vgg19
     attention  positional, content (vanilla), free (a matrix a head), uniform (equal frozen maps)
     size       small (7 layers of width 384), or nano (4 of width 96, trained by AdamW with weight
-               decay 0.05, decoupled, and one warm-up epoch, which suit runs of a few epochs)
+               decay 0.05, decoupled, and one warm-up epoch, which suit runs of a few epochs); of
+               resnet18 and vgg19, small is the full width, and nano a quarter of it
     patch      the side of a patch in pixels, 4 as it stands
     recipe     paper (maps start at random: that structure is learned is the point), or best (maps start
                local, P is also added to the tokens)
@@ -28,11 +32,13 @@ JPEG-compressed copy of the images; small was not trained to the end by us. The 
 from ml_collections import ConfigDict, config_dict
 
 from posvit_tf.config import CHOICES, parse_arguments
+from posvit_tf.errors import UserError
 
 
 def get_config(arg: str = "") -> ConfigDict:
     args = parse_arguments(
         arg,
+        model=CHOICES["model.name"],
         attention=CHOICES["model.attention"],
         size=("small", "nano"),
         patch=4,
@@ -57,8 +63,12 @@ def get_config(arg: str = "") -> ConfigDict:
                 crop_padding=4,
                 flip=True,
                 class_weights="",
+                cell_size=0,
+                permutation_seed=0,
+                permute_first=False,
             ),
             model=dict(
+                name="vit",
                 attention=args.attention,
                 positions="learned",
                 position_std=config_dict.placeholder(float),
@@ -98,4 +108,17 @@ def get_config(arg: str = "") -> ConfigDict:
         config.optimizer.update(name="adamw", weight_decay=0.05, warmup_epochs=1.0)
     if args.recipe == "best":
         config.model.update(initial_maps="local", add_positions=True, position_std=0.02)
+    if args.model != "vit":
+        if (args.attention, args.patch, args.recipe) != ("positional", 4, "paper"):
+            raise UserError(
+                f"model={args.model} takes no attention, patch or recipe: leave them out"
+            )
+        config.model = ConfigDict(dict(name=args.model, width=16 if args.size == "nano" else 64))
+        config.optimizer.update(
+            name="sgd",
+            learning_rate=0.1 if args.model == "resnet18" else 0.05,
+            final_learning_rate=0.0,
+            weight_decay=5e-4,
+        )
+        config.train.label_smoothing = 0.0
     return config

@@ -39,8 +39,12 @@ def get_config(arg: str = "") -> ConfigDict:
                 crop_padding=1,
                 flip=False,
                 class_weights="",
+                cell_size=0,
+                permutation_seed=0,
+                permute_first=False,
             ),
             model=dict(
+                name="vit",
                 attention=args.attention,
                 positions="learned",
                 position_std=config_dict.placeholder(float),

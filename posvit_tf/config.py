@@ -23,6 +23,7 @@ CHOICES = {
     "precision": ("float32", "mixed_bfloat16", "mixed_float16"),
     "data.on_bad_file": ("stop", "skip"),
     "data.class_weights": ("", "balanced"),
+    "model.name": ("vit", "resnet18", "vgg19"),
     "model.attention": ("positional", "content", "free", "uniform"),
     "model.positions": ("learned", "sincos", "none"),
     "model.initial_maps": ("random", "local"),
@@ -37,6 +38,8 @@ RANGES = {
     "data.batch_size": (1, math.inf),
     "data.eval_batch_size": (1, math.inf),
     "data.crop_padding": (0, math.inf),
+    "data.cell_size": (0, math.inf),
+    "data.permutation_seed": (0, 2**31),
     "model.patch_size": (1, math.inf),
     "model.position_std": (0, math.inf),
     "model.depth": (1, math.inf),
@@ -187,18 +190,33 @@ def _validate(config: ConfigDict) -> None:
                 )
     if "model" in config:
         model = config.model
-        if model.width % model.heads:
+        if (model.name == "vit") != ("patch_size" in model):
             raise UserError(
-                f"model.width={model.width} is not divisible by model.heads={model.heads}; "
-                "choose heads that divide the width"
+                f"model.name={model.name} has other fields than this config's model: choose it by an "
+                f"argument, as in --config=cifar10:model={model.name}"
             )
-        if (model.attention, model.positions) == ("positional", "none"):
-            raise UserError(
-                "model.positions=none leaves model.attention=positional without maps, which are "
-                "made from the positions; choose positions=learned or sincos, or another attention"
-            )
-        if model.initial_maps == "local":
-            _validate_local_maps(model)
+        if model.name == "vit":
+            _validate_vit(model, config.data.cell_size)
+
+
+def _validate_vit(model: ConfigDict, cell_size: int) -> None:
+    if cell_size and (model.patch_size is None or cell_size % model.patch_size):
+        raise UserError(
+            f"data.cell_size={cell_size} is no multiple of model.patch_size={model.patch_size}, and a "
+            "cell of a ViT holds whole patches: choose one that is, or 0 for no permutation"
+        )
+    if model.width % model.heads:
+        raise UserError(
+            f"model.width={model.width} is not divisible by model.heads={model.heads}; "
+            "choose heads that divide the width"
+        )
+    if (model.attention, model.positions) == ("positional", "none"):
+        raise UserError(
+            "model.positions=none leaves model.attention=positional without maps, which are "
+            "made from the positions; choose positions=learned or sincos, or another attention"
+        )
+    if model.initial_maps == "local":
+        _validate_local_maps(model)
 
 
 def _validate_local_maps(model: ConfigDict) -> None:

@@ -64,6 +64,9 @@ def test_a_config_of_the_working_directory_is_found(tmp_path, monkeypatch):
         ("digits:attention=uniform", "model.initial_maps=local", ["maps=local", "uniform"]),
         ("cifar10:recipe=best", "model.positions=sincos", ["maps=local", "positions=sincos"]),
         ("svhn:recipe=best,attention=content", "model.add_positions=false", ["maps=local", "add_"]),
+        ("cifar10", "data.cell_size=2", ["data.cell_size=2", "model.patch_size=4"]),
+        ("cifar10", "model.name=vgg19", ["model.name=vgg19", "--config=cifar10:model=vgg19"]),
+        ("cifar10:model=vgg19,patch=2", None, ["model=vgg19", "patch"]),
     ],
 )
 def test_bad_input_is_one_line_that_names_it(name, override, parts):
@@ -72,6 +75,11 @@ def test_bad_input_is_one_line_that_names_it(name, override, parts):
     message = str(error.value)
     assert "\n" not in message
     assert not [part for part in parts if part not in message], message
+
+
+def test_a_model_of_convolutions_takes_any_cell_and_holds_its_own_fields_alone():
+    loaded = config.load("cifar10:model=resnet18,size=nano", {"data.cell_size": 2})
+    assert loaded.model.to_dict() == {"name": "resnet18", "width": 16}
 
 
 def test_no_positions_are_fine_where_the_maps_do_not_need_them():

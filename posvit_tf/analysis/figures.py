@@ -1,4 +1,4 @@
-"""Every picture that applies to a trained ViT, from its weights and its log."""
+"""Every picture that applies to a trained model, from its weights and its log."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def write_all(
     """Writes the learning curves of a training, and the maps of positions, scores and attention.
 
     Args:
-        model: of `posvit_tf.models.vit.vit`.
+        model: of `posvit_tf.models`; one without patches has learning curves alone.
         lines: of metrics.jsonl.
         folder: for the PNG files; made where it is missing.
         images: uint8 (n, H, W, C), a few for content attention, whose maps depend on them; without
@@ -64,10 +64,12 @@ def write_all(
         written.append((path, plot(*args, path=path, **kwargs)))
 
     layers = {layer.name: layer for layer in model.layers}
-    grid = layers["patches"].grid
-    first = int("class_token" in layers)  # the row of the first patch
     if any(line["split"] == "train" for line in lines):
         write(plots.learning_curves, lines)
+    if "patches" not in layers:
+        return written
+    grid = layers["patches"].grid
+    first = int("class_token" in layers)  # the row of the first patch
     if grid == (1, 1):  # one patch: nothing to map
         return written
     if movement is not None:

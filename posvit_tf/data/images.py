@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import tensorflow as tf
 
-from posvit_tf.data import augment
+from posvit_tf.data import augment, permute
 from posvit_tf.data.pictures import Pictures
 from posvit_tf.data.sources import Split
 from posvit_tf.errors import UserError
@@ -62,6 +62,8 @@ def train_dataset(
     crop_padding: int,
     flip: bool,
     start_update: int,
+    order: np.ndarray | None = None,
+    permute_first: bool = False,
     own: range = range(1),
     replicas: int = 1,
 ) -> tf.data.Dataset:
@@ -79,6 +81,8 @@ def train_dataset(
         crop_padding: zero pixels per side from which the image is cropped at random.
         flip: whether half of the images are mirrored left to right.
         start_update: the first update, counted from 0.
+        order: of the pixels, (H*W,), that images are brought into at the end.
+        permute_first: that they are brought into it at the beginning instead.
         own: this worker's replicas, which take the elements in turn.
         replicas: how many there are on all workers.
 
@@ -106,17 +110,21 @@ def train_dataset(
             return tf.reshape(by_replica[:, replica], (accumulate * share,))
 
         epoch, position = update // per_epoch, update % per_epoch
-        order = tf.random.experimental.index_shuffle(
+        shuffled = tf.random.experimental.index_shuffle(
             position * count + tf.range(count, dtype=tf.int64),
             seed=tf.stack([tf.constant(seed, tf.int64), epoch]),
             max_index=n - 1,
         )  # (k*B,)
-        chosen = shared(order)  # (k*B/R,)
+        chosen = shared(shuffled)  # (k*B/R,)
         batch = gather(chosen)  # (k*B/R,H,W,C)
+        if order is not None and permute_first:
+            batch = permute.permuted_in_graph(batch, order)  # (k*B/R,H,W,C)
         if crop_padding or flip:
             update_seed = tf.stack([tf.constant(seed, tf.int64), update])
             draws = augment.draw(update_seed, count, padding=crop_padding, flip=flip)
             batch = augment.crop_and_flip(batch, *map(shared, draws), padding=crop_padding)
+        if order is not None and not permute_first:
+            batch = permute.permuted_in_graph(batch, order)  # (k*B/R,H,W,C)
         batch = tf.reshape(batch, (accumulate, share, *batch.shape[1:]))  # (k,B/R,H,W,C)
         return batch, tf.reshape(tf.gather(labels, chosen), (accumulate, share))
 
@@ -126,9 +134,14 @@ def train_dataset(
 
 
 def eval_dataset(
-    split: Split, *, batch_size: int, own: range = range(1), replicas: int = 1
+    split: Split,
+    *,
+    batch_size: int,
+    order: np.ndarray | None = None,
+    own: range = range(1),
+    replicas: int = 1,
 ) -> tf.data.Dataset:
-    """The images of a split in order, unvaried, the last batch filled up with black images.
+    """The images of a split one by one, not augmented, the last batch filled up with black images.
 
     The replicas' outputs of a batch, concatenated in replica order, are in the order of the split:
     cut them to len(split.labels) at the end.
@@ -136,6 +149,7 @@ def eval_dataset(
     Args:
         split: the images.
         batch_size: examples per batch over all replicas.
+        order: of the pixels, (H*W,), that images are brought into.
         own: this worker's replicas, which take the elements in turn.
         replicas: how many there are on all workers.
 
@@ -156,7 +170,8 @@ def eval_dataset(
         start = batch * batch_size + replica * share
         part = gather(tf.range(tf.minimum(start, n), tf.minimum(start + share, n)))  # (<=B/R,H,W,C)
         part = tf.pad(part, ((0, share - tf.shape(part)[0]), (0, 0), (0, 0), (0, 0)))
-        return tf.ensure_shape(part, (share, *split.images.shape[1:]))  # (B/R,H,W,C)
+        part = tf.ensure_shape(part, (share, *split.images.shape[1:]))  # (B/R,H,W,C)
+        return part if order is None else permute.permuted_in_graph(part, order)
 
     elements = tf.data.Dataset.range(-(-n // batch_size) * len(own))
     elements = elements.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

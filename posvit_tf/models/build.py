@@ -1,14 +1,19 @@
 """The model that a config names."""
 
+import math
+
 import keras
 from ml_collections import ConfigDict
 
+from posvit_tf.models.cnn import resnet18, vgg19
 from posvit_tf.models.vit import vit
+
+MODELS = {"vit": vit, "resnet18": resnet18, "vgg19": vgg19}
 
 
 def build(config: ConfigDict, facts: dict) -> keras.Model:
-    """The ViT of `config.model` for images and classes as in `facts`, a `Source`'s."""
-    return vit(
+    """The model of `config.model` for images and classes as in `facts`, a `Source`'s."""
+    return MODELS[config.model.name](
         tuple(facts["image_shape"]),
         len(facts["class_names"]),
         facts["mean"],
@@ -16,3 +21,8 @@ def build(config: ConfigDict, facts: dict) -> keras.Model:
         dtype=config.precision,
         **config.model,
     )
+
+
+def parameters(model: keras.Model) -> int:
+    """How many numbers are trained: neither a batch norm's statistics nor frozen maps are."""
+    return sum(math.prod(v.shape) for v in model.trainable_variables)

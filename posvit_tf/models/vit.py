@@ -16,6 +16,7 @@ from posvit_tf.layers import (
     SelfAttention,
     local_maps,
 )
+from posvit_tf.models.pixels import normalised
 
 ATTENTIONS = {
     "positional": PositionalAttention,
@@ -77,6 +78,7 @@ def vit(
     drop_path: float,
     initial_maps: str = "random",
     dtype: str = "float32",
+    name: str = "vit",
 ) -> keras.Model:
     """logits = W norm(pool(block_L(... block_1([t, E x] [+ P], P)))) + b.
 
@@ -99,6 +101,7 @@ def vit(
             block, rising from 0 at the first.
         initial_maps: random (W_Q, W_K, P and A as drawn) or local (`posvit_tf.layers.local_maps`).
         dtype: a Keras precision: float32, mixed_bfloat16 or mixed_float16; logits are float32 always.
+        name: of the model.
 
     Returns:
         A functional keras.Model: images uint8 (B, H, W, C) -> logits float32 (B, K).
@@ -109,10 +112,7 @@ def vit(
     position_std, add_positions = wiring(attention, position_std, add_positions)
     patch_size = patch_size or patch_for(*image_shape[:2])
     class_token = pool == "token"
-    images = keras.Input(image_shape, dtype="uint8", name="images")
-    x = keras.layers.Normalization(
-        mean=mean, variance=[s * s for s in std], dtype="float32", name="normalization"
-    )(images)
+    images, x = normalised(image_shape, mean, std)
     embedding = PatchEmbedding(width, patch_size, dtype=dtype, name="patches")
     tokens = embedding(x)  # (B,N,E)
     if class_token:
@@ -143,7 +143,7 @@ def vit(
     else:
         pooled = keras.layers.GlobalAveragePooling1D(dtype=dtype, name="mean")(tokens)  # (B,E)
     logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(pooled)  # (B,K)
-    model = keras.Model(images, logits, name="vit")
+    model = keras.Model(images, logits, name=name)
     if initial_maps == "local":
         start_local(model, heads, width // heads, class_token)
     return model

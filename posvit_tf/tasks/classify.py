@@ -1,4 +1,4 @@
-"""Train a ViT on images, evaluate it, and leave a workdir that a person can read."""
+"""Train a model on images, evaluate it, and leave a workdir that a person can read."""
 
 import hashlib
 import math
@@ -10,9 +10,9 @@ import tensorflow as tf
 from ml_collections import ConfigDict
 
 from posvit_tf.analysis import figures
-from posvit_tf.data import pictures, sources
+from posvit_tf.data import permute, pictures, sources
 from posvit_tf.errors import UserError
-from posvit_tf.models.build import build
+from posvit_tf.models.build import build, parameters
 from posvit_tf.models.vit import patch_for, wiring
 from posvit_tf.training import checkpoint, cluster, logbook, loop
 from posvit_tf.training import strategy as strategies
@@ -77,9 +77,11 @@ def train_and_test(
     with strategy.scope():
         model = build(config, source.facts)
     weights = checkpoint.named(model.weights, "weights")
-    probe = source.train.images[:4]
+    order = permute.pixel_order(config.data, source.train.images.shape)
+    probe, first_maps = permute.permuted(source.train.images[:4], order), None
     # The seed alone makes them, so a resumed run has them, too; other weights are no start of this run.
-    first_maps = None if config.init_from else figures.attention_maps(model, probe)
+    if config.model.name == "vit" and not config.init_from:
+        first_maps = figures.attention_maps(model, probe)
     if config.init_from:
         start = Path(config.init_from).expanduser()
         file = start / "checkpoints" / "best.npz" if start.is_dir() else start
@@ -114,7 +116,7 @@ def train_and_test(
         "seed": config.seed,
         "steps": plan.updates,
         "epochs": plan.updates / plan.per_epoch,
-        "parameters": model.count_params(),
+        "parameters": parameters(model),
         "replicas": strategy.num_replicas_in_sync,
         "weights_sha256": digest.hexdigest(),
         "eval": record["eval"],
@@ -126,9 +128,8 @@ def train_and_test(
             first_maps, figures.attention_maps(model, probe)
         )
         result["map_movement"] = None if movement is None else movement.round(4).tolist()
-        plots = figures.write_all(
-            model, log.lines, workdir / "plots", source.test.images[:16], movement
-        )
+        some = permute.permuted(source.test.images[:16], order)
+        plots = figures.write_all(model, log.lines, workdir / "plots", some, movement)
         result["captions"] = {path.name: caption for path, caption in plots}
         logbook.write_json(workdir / "result.json", result)
     return result
@@ -168,22 +169,42 @@ def describe(
         role: len(split.labels) if split else 0
         for role, split in (("train", source.train), ("eval", source.eval), ("test", source.test))
     }
-    std, added = wiring(
-        config.model.attention, config.model.position_std, config.model.add_positions
-    )
     device = next((kind for kind in ("TPU", "GPU") if tf.config.list_logical_devices(kind)), "CPU")
     print(
         f"data: {source.name}, {height}x{width}x{channels}, {len(source.class_names)} classes, "
         f"{sizes['train']} train / {sizes['eval']} eval / {sizes['test']} test\n"
-        f"model: {config.model.attention} attention, {model.count_params():,} parameters, "
-        f"{model.get_layer('block_1').output[0].shape[1]} tokens, {config.precision}\n"
-        f"positions: {config.model.positions}"
-        + (f", start std {std:g}" if config.model.positions == "learned" else "")
-        + (", added to the tokens\n" if added else ", not added to the tokens\n")
-        + f"training: {plan.updates} updates ({plan.per_epoch} an epoch, {plan.warmup} of warm-up), "
+        f"{describe_model(config, model)}\n"
+        f"{describe_cells(config.data)}"
+        f"training: {plan.updates} updates ({plan.per_epoch} an epoch, {plan.warmup} of warm-up), "
         f"batch {config.data.batch_size} = {replicas} {device} x {plan.share}"
         + (f" x {config.train.accumulate} micro-batches" if config.train.accumulate > 1 else ""),
         flush=True,
+    )
+
+
+def describe_model(config: ConfigDict, model: keras.Model) -> str:
+    """The lines that say what the model is."""
+    size, fields = f"{parameters(model):,} parameters", config.model
+    if fields.name != "vit":
+        return f"model: {fields.name} of width {fields.width}, {size}, {config.precision}"
+    std, added = wiring(fields.attention, fields.position_std, fields.add_positions)
+    return (
+        f"model: {fields.attention} attention, {size}, "
+        f"{model.get_layer('block_1').output[0].shape[1]} tokens, {config.precision}\n"
+        f"positions: {fields.positions}"
+        + (f", start std {std:g}" if fields.positions == "learned" else "")
+        + (", added to the tokens" if added else ", not added to the tokens")
+    )
+
+
+def describe_cells(data: ConfigDict) -> str:
+    """The line that says how the images are permuted, if they are."""
+    if not data.cell_size:
+        return ""
+    when = "before" if data.permute_first else "after"
+    return (
+        f"permutation: cells of {data.cell_size}x{data.cell_size} pixels, "
+        f"seed {data.permutation_seed}, {when} augmentation\n"
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from ml_collections import ConfigDict
 
-from posvit_tf.data import images
+from posvit_tf.data import images, permute
 from posvit_tf.data.pictures import Pictures
 from posvit_tf.data.sources import Source, Split
 from posvit_tf.errors import UserError
@@ -108,12 +108,18 @@ class Evaluator:
 
     def __init__(self, config: ConfigDict, strategy: tf.distribute.Strategy, model: keras.Model):
         self.strategy = strategy
-        self.batch_size = config.data.eval_batch_size
+        self.data = config.data
         self.forward = make_forward(config, strategy, model)
 
     def logits(self, split: Split) -> np.ndarray:
         """float32 (n, K), in the order of the split."""
-        dataset = distribute(self.strategy, images.eval_dataset, split, batch_size=self.batch_size)
+        dataset = distribute(
+            self.strategy,
+            images.eval_dataset,
+            split,
+            batch_size=self.data.eval_batch_size,
+            order=permute.pixel_order(self.data, split.images.shape),
+        )
         batches = [self.forward(batch) for batch in dataset]
         return np.concatenate([b.numpy() for b in batches])[: len(split.labels)]
 
@@ -266,6 +272,8 @@ def train(
         seed=config.seed,
         crop_padding=config.data.crop_padding,
         flip=config.data.flip,
+        order=permute.pixel_order(config.data, source.train.images.shape),
+        permute_first=config.data.permute_first,
         start_update=done,
     )
     with Interrupt() as interrupt:

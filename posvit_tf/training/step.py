@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from ml_collections import ConfigDict
 
+from posvit_tf.errors import UserError
 from posvit_tf.training import optim
 
 
@@ -58,6 +59,10 @@ def make_update(
     Gradients are summed over replicas once an update and clipped as a sum; step count, schedule, decay
     and moving average move once an update. l is `cross_entropy`, with `class_weights` where given.
 
+    A batch norm takes mean and variance over a micro-batch on all replicas, so it sees batch_size
+    examples at once; its moving statistics move once an update, too, to the average of where each
+    micro-batch would move them.
+
     Returns:
         update(images, labels, number) -> float32 [mean loss, accuracy] of the update's n examples, as
         a tensor that nobody has waited for. images (k, b, H, W, C) uint8 and labels (k, b) are one
@@ -71,6 +76,16 @@ def make_update(
     decayed = {id(v) for v in optim.decayed(model)}
     weights = model.trainable_variables
     seeds = seed_states(model)
+    norms = [layer for layer in model.layers if isinstance(layer, keras.layers.BatchNormalization)]
+    statistics = [v for layer in norms for v in (layer.moving_mean, layer.moving_variance)]
+    if norms and replicas > 1:
+        if config.train.jit_compile:
+            raise UserError(
+                "train.jit_compile=true cannot compile a batch norm that spans several devices: set it "
+                "to false, or use strategy=one"
+            )
+        for layer in norms:
+            layer.synchronized = True
 
     # XLA cannot hold the all-reduce: on several replicas it compiles what stands before it.
     def forward_backward(images, labels):
@@ -89,7 +104,8 @@ def make_update(
 
     def replica_update(images, labels, number):
         context = tf.distribute.get_replica_context()
-        gradients, figures = None, tf.zeros(2)
+        sums = None
+        start = [tf.identity(v.value) for v in statistics]
         # Unrolled: nothing that synchronises may stand in a loop of the graph.
         for micro in range(micro_batches):
             draw = (number * micro_batches + micro) * replicas + tf.cast(
@@ -97,12 +113,16 @@ def make_update(
             )
             for layer, state in enumerate(seeds):
                 state.assign(tf.stack([config.seed * len(seeds) + layer, draw]))
-            part, part_figures = forward_backward(images[micro], labels[micro])
-            gradients = (
-                part if gradients is None else [a + b for a, b in zip(gradients, part, strict=True)]
-            )
-            figures += part_figures
-        *gradients, figures = context.all_reduce(tf.distribute.ReduceOp.SUM, [*gradients, figures])
+            for variable, value in zip(statistics, start, strict=True):
+                variable.assign(value)
+            gradients, figures = forward_backward(images[micro], labels[micro])
+            moved = [v.value / (micro_batches * replicas) for v in statistics]
+            part = [*gradients, *moved, figures]
+            sums = part if sums is None else [a + b for a, b in zip(sums, part, strict=True)]
+        *sums, figures = context.all_reduce(tf.distribute.ReduceOp.SUM, sums)
+        gradients, moved = sums[: len(weights)], sums[len(weights) :]
+        for variable, value in zip(statistics, moved, strict=True):
+            variable.assign(value)
         scale = optimizer.scale_loss(1.0)
         if clip_norm:
             gradients, _ = tf.clip_by_global_norm(gradients, clip_norm * scale)

@@ -187,7 +187,7 @@ def test_without_eval_split_the_last_averaged_weights_are_reported(tiny, tmp_pat
 
 
 def test_every_field_is_read(tiny, tmp_path, monkeypatch):
-    config, read = tiny({"train.steps": 1}), set()
+    config, read = tiny({"train.steps": 1, "data.cell_size": 2}), set()
     sections = {id(config): ""} | {id(v): f"{k}." for k, v in config.items() if hasattr(v, "keys")}
     get = ConfigDict.__getitem__
 

@@ -51,7 +51,7 @@ def updated(config, replicas=1, updates=3):
             for v in (images, labels)
         ]
         figures.append(update(*batch, tf.constant(number, tf.int64)).numpy())
-    values = checkpoint.values(checkpoint.named(model.trainable_variables, "w"))
+    values = checkpoint.values(checkpoint.named(model.weights, "w"))
     averages = checkpoint.values(checkpoint.named(optimizer.variables, "o"))
     draws = {
         tuple(local.numpy())
@@ -81,6 +81,50 @@ def test_two_replicas_and_two_micro_batches_equal_one(tiny, name):
     one = updated(tiny({**options, "data.batch_size": 16}))
     two = updated(tiny({**options, "data.batch_size": 8, "train.accumulate": 2}), replicas=2)
     assert_close(one, two, 2e-6)
+
+
+@pytest.fixture
+def convolutions(tiny):
+    """convolutions(changes) -> the config of a small ResNet-18 on two micro-batches of 8."""
+
+    def load(changes=()):
+        config = tiny({"optimizer.name": "sgd", "data.batch_size": 8, "train.accumulate": 2})
+        with config.unlocked():
+            config.model = ConfigDict({"name": "resnet18", "width": 2})
+            config.update_from_flattened_dict(dict(changes))
+        return config
+
+    return load
+
+
+def test_batch_norm_spans_the_replicas(convolutions):
+    config = convolutions({"optimizer.weight_decay": 0.1})
+    one, two = updated(config), updated(config, replicas=2)
+    assert_close(one, two, 1e-5)
+    assert any("moving_variance" in name for name in one[0])
+
+
+def test_moving_statistics_move_once_an_update(convolutions):
+    config = convolutions()
+    values = updated(config, updates=1)[0]
+    from posvit_tf.models.build import build
+
+    keras.utils.set_random_seed(1)
+    model = build(config, FACTS)
+    layer = next(x for x in model.layers if isinstance(x, keras.layers.BatchNormalization))
+    images = np.random.default_rng(0).integers(0, 256, (16, 8, 8, 1), dtype=np.uint8)
+    x = keras.Model(model.input, layer.input)(images).numpy().reshape(2, -1, 2)  # (k,b*H*W,C)
+    mean, variance = (
+        next(v for name, v in values.items() if name.endswith(f"moving_{what}"))
+        for what in ("mean", "variance")
+    )
+    np.testing.assert_allclose(mean, 0.1 * x.mean(axis=1).mean(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(variance, 0.9 + 0.1 * x.var(axis=1).mean(axis=0), rtol=1e-4)
+
+
+def test_xla_over_several_devices_is_refused_with_batch_norm(convolutions):
+    with pytest.raises(UserError, match="jit_compile.*batch norm"):
+        updated(convolutions({"train.jit_compile": True}), replicas=2)
 
 
 def test_dropout_differs_by_replica_layer_and_update_and_repeats(tiny):

@@ -1,0 +1,113 @@
+"""ResNet-18 and VGG-19 for small images: the baselines that rely on what is near.
+
+Both in their usual form for 32x32 pixels: 3x3 convolutions from the first on, no pooling before the
+first stage, one linear layer at the end. Batch norm as in the usual recipe: momentum 0.9, epsilon 1e-5.
+"""
+
+import keras
+from keras import layers
+
+from posvit_tf.errors import UserError
+from posvit_tf.models.pixels import normalised
+
+VGG19 = (2, 2, 4, 4, 4)  # convolutions a stage; each stage ends with a pooling by 2
+
+
+def resnet18(
+    image_shape: tuple[int, int, int],
+    num_classes: int,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    *,
+    width: int,
+    dtype: str = "float32",
+    name: str = "resnet18",
+) -> keras.Model:
+    """logits = W mean(b_8(... b_1(relu(n(K x))))) + b, b(x) = relu(n(K' relu(n(K x))) + s(x)).
+
+    K are 3x3 convolutions without bias, n batch norms, s the identity, or n of a 1x1 convolution where
+    the block changes the shape. Four stages of two blocks; each but the first halves the image and
+    doubles the channels. He et al. 2016 (arXiv 1512.03385); 11,173,962 trained parameters at width 64,
+    3 channels, 10 classes.
+
+    Args:
+        image_shape: (H, W, C) in pixels.
+        num_classes: K.
+        mean, std: a number a channel, in units of 0..255.
+        width: channels of the first stage; the usual one is 64.
+        dtype: a Keras precision; logits are float32 always.
+        name: of the model.
+
+    Returns:
+        A functional keras.Model: images uint8 (B, H, W, C) -> logits float32 (B, K).
+    """
+    images, x = normalised(image_shape, mean, std)
+    x = _relu(_conv(x, width, dtype))  # (B,H,W,width)
+    for stage in range(4):
+        for block in range(2):
+            channels, stride = width * 2**stage, 2 if stage and not block else 1
+            branch = _relu(_conv(x, channels, dtype, stride=stride))
+            branch = _conv(branch, channels, dtype)  # (B,H/2^stage,W/2^stage,width*2^stage)
+            if x.shape != branch.shape:
+                x = _conv(x, channels, dtype, size=1, stride=stride)
+            x = _relu(layers.Add(dtype=dtype)([x, branch]))
+    return _classifier(images, x, num_classes, dtype, name)
+
+
+def vgg19(
+    image_shape: tuple[int, int, int],
+    num_classes: int,
+    mean: tuple[float, ...],
+    std: tuple[float, ...],
+    *,
+    width: int,
+    dtype: str = "float32",
+    name: str = "vgg19",
+) -> keras.Model:
+    """logits = W mean(s_5(... s_1(x))) + b, s(x) = maxpool(c(... c(x))), c(x) = relu(n(K x + k)).
+
+    16 3x3 convolutions with bias and batch norm in five stages, of 1, 2, 4, 8 and 8 times the width, and
+    one linear layer, which takes the place of the three of Simonyan and Zisserman 2015 (arXiv
+    1409.1556) on images this small; 20,040,522 trained parameters at width 64, 3 channels, 10 classes.
+    Arguments and result as `resnet18`.
+
+    Raises:
+        UserError: five poolings leave nothing of the image.
+    """
+    height, image_width, _ = image_shape
+    least = 2 ** len(VGG19)
+    if min(height, image_width) < least:
+        raise UserError(
+            f"model.name=vgg19 halves the image {len(VGG19)} times, and {height}x{image_width} is too "
+            f"small for it: use images of {least}x{least} pixels or more, or model.name=resnet18"
+        )
+    images, x = normalised(image_shape, mean, std)
+    for stage, convolutions in enumerate(VGG19):
+        for _ in range(convolutions):
+            x = _relu(_conv(x, width * 2 ** min(stage, 3), dtype, bias=True))
+        x = layers.MaxPooling2D(dtype=dtype)(x)  # (B,H/2^(stage+1),W/2^(stage+1),channels)
+    return _classifier(images, x, num_classes, dtype, name)
+
+
+def _conv(x, channels: int, dtype: str, size: int = 3, stride: int = 1, bias: bool = False):
+    """Batch norm of a convolution: (B, H, W, C) -> (B, H/stride, W/stride, channels)."""
+    x = layers.Conv2D(
+        channels,
+        size,
+        stride,
+        padding="same",
+        use_bias=bias,
+        kernel_initializer="he_normal",
+        dtype=dtype,
+    )(x)
+    return layers.BatchNormalization(momentum=0.9, epsilon=1e-5, dtype=dtype)(x)
+
+
+def _relu(x):
+    return layers.ReLU(dtype=x.dtype)(x)
+
+
+def _classifier(images, x, num_classes: int, dtype: str, name: str) -> keras.Model:
+    pooled = layers.GlobalAveragePooling2D(dtype=dtype, name="mean")(x)  # (B,C)
+    logits = layers.Dense(num_classes, dtype="float32", name="logits")(pooled)  # (B,K)
+    return keras.Model(images, logits, name=name)

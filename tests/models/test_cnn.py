@@ -1,0 +1,65 @@
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from posvit_tf import config
+from posvit_tf.errors import UserError
+from posvit_tf.models.build import MODELS, parameters
+from posvit_tf.models.cnn import resnet18, vgg19
+
+CIFAR, MEAN, STD = (32, 32, 3), (125.0, 123.0, 114.0), (63.0, 62.0, 67.0)
+# Of the usual PyTorch forms for CIFAR, batch norm's scales and shifts counted, its statistics not.
+PARAMETERS = {
+    ("cifar10:model=resnet18", 10): 11_173_962,
+    ("cifar100:model=resnet18", 100): 11_220_132,
+    ("cifar10:model=vgg19", 10): 20_040_522,
+    ("cifar100:model=vgg19", 100): 20_086_692,
+}
+
+
+@pytest.mark.parametrize(("name", "classes"), PARAMETERS)
+def test_parameter_count(name, classes):
+    fields = config.load(name).model
+    model = MODELS[fields.name](CIFAR, classes, MEAN, STD, **fields)
+    assert parameters(model) == PARAMETERS[name, classes]
+    assert model.name == fields.name
+
+
+def test_a_resnet_keeps_the_size_of_the_image_until_its_second_stage():
+    model = resnet18(CIFAR, 10, MEAN, STD, width=4)
+    sizes = [layer.output.shape[1:] for layer in model.layers if layer.name.startswith("add")]
+    assert sizes == [
+        (side, side, channels)
+        for side, channels in ((32, 4), (16, 8), (8, 16), (4, 32))
+        for _ in range(2)
+    ]
+
+
+@pytest.mark.parametrize("build", [resnet18, vgg19])
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
+def test_uint8_in_and_float32_logits_out(build, precision):
+    model = build(CIFAR, 7, MEAN, STD, width=2, dtype=precision)
+    pixels = np.random.default_rng(0).integers(0, 256, (2, *CIFAR), dtype=np.uint8)
+    logits = model(pixels)
+    assert logits.shape == (2, 7) and keras.backend.standardize_dtype(logits.dtype) == "float32"
+    assert np.isfinite(logits).all()
+    convolution = next(x for x in model.layers if isinstance(x, keras.layers.Conv2D))
+    assert convolution.compute_dtype == keras.DTypePolicy(precision).compute_dtype
+
+
+def test_batch_norm_follows_the_usual_recipe():
+    model = resnet18(CIFAR, 7, MEAN, STD, width=2)
+    norms = [x for x in model.layers if isinstance(x, keras.layers.BatchNormalization)]
+    assert {(x.momentum, x.epsilon) for x in norms} == {(0.9, 1e-5)}
+    kernels = [v for v in model.trainable_variables if v.name == "kernel"]
+    # He et al. 2015: the deviation of a kernel's start is sqrt(2 / fan-in)
+    last = kernels[-2]
+    assert np.std(last) == pytest.approx(math.sqrt(2 / np.prod(last.shape[:3])), rel=0.1)
+
+
+def test_an_image_too_small_for_five_poolings_is_refused():
+    with pytest.raises(UserError, match="vgg19.*8x8.*32x32"):
+        vgg19((8, 8, 1), 10, (0.0,), (1.0,), width=2)
+    assert resnet18((8, 8, 1), 10, (0.0,), (1.0,), width=2).output_shape == (None, 10)
