@@ -42,15 +42,16 @@ def resnet18(
         A functional keras.Model: images uint8 (B, H, W, C) -> logits float32 (B, K).
     """
     images, x = normalised(image_shape, mean, std)
-    x = _relu(_conv(x, width, dtype))  # (B,H,W,width)
-    for stage in range(4):
-        for block in range(2):
-            channels, stride = width * 2**stage, 2 if stage and not block else 1
-            branch = _relu(_conv(x, channels, dtype, stride=stride))
-            branch = _conv(branch, channels, dtype)  # (B,H/2^stage,W/2^stage,width*2^stage)
-            if x.shape != branch.shape:
-                x = _conv(x, channels, dtype, size=1, stride=stride)
-            x = _relu(layers.Add(dtype=dtype)([x, branch]))
+    x = _relu(_conv(x, width, dtype, "stem"))  # (B,H,W,width)
+    for i in range(8):
+        stage, first = i // 2, i % 2 == 0
+        channels, stride = width * 2**stage, 2 if stage and first else 1
+        branch = _relu(_conv(x, channels, dtype, f"block_{i + 1}_conv_1", stride=stride))
+        branch = _conv(branch, channels, dtype, f"block_{i + 1}_conv_2")
+        if x.shape != branch.shape:
+            x = _conv(x, channels, dtype, f"block_{i + 1}_shortcut", size=1, stride=stride)
+        # (B,H/2^stage,W/2^stage,width*2^stage)
+        x = _relu(layers.Add(dtype=dtype, name=f"block_{i + 1}")([x, branch]))
     return _classifier(images, x, num_classes, dtype, name)
 
 
@@ -83,13 +84,16 @@ def vgg19(
         )
     images, x = normalised(image_shape, mean, std)
     for stage, convolutions in enumerate(VGG19):
-        for _ in range(convolutions):
-            x = _relu(_conv(x, width * 2 ** min(stage, 3), dtype, bias=True))
+        for i in range(convolutions):
+            conv_name = f"stage_{stage + 1}_conv_{i + 1}"
+            x = _relu(_conv(x, width * 2 ** min(stage, 3), dtype, conv_name, bias=True))
         x = layers.MaxPooling2D(dtype=dtype)(x)  # (B,H/2^(stage+1),W/2^(stage+1),channels)
     return _classifier(images, x, num_classes, dtype, name)
 
 
-def _conv(x, channels: int, dtype: str, size: int = 3, stride: int = 1, bias: bool = False):
+def _conv(
+    x, channels: int, dtype: str, name: str, size: int = 3, stride: int = 1, bias: bool = False
+):
     """Batch norm of a convolution: (B, H, W, C) -> (B, H/stride, W/stride, channels)."""
     x = layers.Conv2D(
         channels,
@@ -99,8 +103,11 @@ def _conv(x, channels: int, dtype: str, size: int = 3, stride: int = 1, bias: bo
         use_bias=bias,
         kernel_initializer="he_normal",
         dtype=dtype,
+        name=name,
     )(x)
-    return layers.BatchNormalization(momentum=0.9, epsilon=1e-5, dtype=dtype)(x)
+    return layers.BatchNormalization(momentum=0.9, epsilon=1e-5, dtype=dtype, name=f"{name}_norm")(
+        x
+    )
 
 
 def _relu(x):

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from ml_collections import ConfigDict
 
 from posvit_tf.data.sources import Source, Split
 from posvit_tf.errors import UserError
