@@ -63,6 +63,7 @@ def get_config(arg: str = "") -> ConfigDict:
                 crop_padding=4,
                 flip=True,
                 class_weights="",
+                autoaugment="",
                 cell_size=0,
                 permutation_seed=0,
                 permute_first=False,

@@ -39,6 +39,7 @@ def get_config(arg: str = "") -> ConfigDict:
                 crop_padding=1,
                 flip=False,
                 class_weights="",
+                autoaugment="",
                 cell_size=0,
                 permutation_seed=0,
                 permute_first=False,

@@ -23,6 +23,7 @@ CHOICES = {
     "precision": ("float32", "mixed_bfloat16", "mixed_float16"),
     "data.on_bad_file": ("stop", "skip"),
     "data.class_weights": ("", "balanced"),
+    "data.autoaugment": ("", "cifar10", "svhn"),
     "model.name": ("vit", "resnet18", "vgg19"),
     "model.attention": ("positional", "content", "free", "uniform"),
     "model.positions": ("learned", "sincos", "none"),

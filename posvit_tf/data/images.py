@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import tensorflow as tf
 
-from posvit_tf.data import augment, permute
+from posvit_tf.data import augment, autoaugment, permute
 from posvit_tf.data.pictures import Pictures
 from posvit_tf.data.sources import Split
 from posvit_tf.errors import UserError
@@ -62,6 +62,7 @@ def train_dataset(
     crop_padding: int,
     flip: bool,
     start_update: int,
+    policy: str = "",
     order: np.ndarray | None = None,
     permute_first: bool = False,
     own: range = range(1),
@@ -77,10 +78,11 @@ def train_dataset(
         split: the training images.
         batch_size: examples per micro-batch over all replicas.
         accumulate: micro-batches per update.
-        seed: of the order, the crops and the flips.
+        seed: of the order and the augmentation.
         crop_padding: zero pixels per side from which the image is cropped at random.
         flip: whether half of the images are mirrored left to right.
         start_update: the first update, counted from 0.
+        policy: of AutoAugment, after crop and flip: a key of `autoaugment.POLICIES`, or "" for none.
         order: of the pixels, (H*W,), that images are brought into at the end.
         permute_first: that they are brought into it at the beginning instead.
         own: this worker's replicas, which take the elements in turn.
@@ -91,9 +93,17 @@ def train_dataset(
         (accumulate, batch_size / replicas) int32: an element a replica, len(own) an update.
 
     Raises:
-        UserError: if the split is smaller than an update, or the batch does not divide by replicas.
+        UserError: if the split is smaller than an update, the batch does not divide by replicas, or
+            AutoAugment is asked for on images without colours.
     """
     n = len(split.labels)
+    _, height, width, channels = split.images.shape
+    if policy and channels != 3:
+        raise UserError(
+            f"data.autoaugment={policy} changes colours, but these images have {channels} channel: "
+            "use images of three, or leave it unset"
+        )
+    operations = autoaugment.of_policy(policy, height, width) if policy else None
     per_epoch = updates_per_epoch(n, batch_size, accumulate)
     share = replica_batch_size(batch_size, replicas, "data.batch_size")
     count = accumulate * batch_size
@@ -119,10 +129,14 @@ def train_dataset(
         batch = gather(chosen)  # (k*B/R,H,W,C)
         if order is not None and permute_first:
             batch = permute.permuted_in_graph(batch, order)  # (k*B/R,H,W,C)
+        update_seed = tf.stack([tf.constant(seed, tf.int64), update])
         if crop_padding or flip:
-            update_seed = tf.stack([tf.constant(seed, tf.int64), update])
             draws = augment.draw(update_seed, count, padding=crop_padding, flip=flip)
             batch = augment.crop_and_flip(batch, *map(shared, draws), padding=crop_padding)
+        if policy:
+            # a seed of its own, so that crops and flips stay what they are without
+            for rows in autoaugment.draw(tf.random.fold_in(update_seed, 1), count, policy):
+                batch = autoaugment.apply(batch, shared(rows), operations)  # (k*B/R,H,W,3)
         if order is not None and not permute_first:
             batch = permute.permuted_in_graph(batch, order)  # (k*B/R,H,W,C)
         batch = tf.reshape(batch, (accumulate, share, *batch.shape[1:]))  # (k,B/R,H,W,C)

@@ -272,6 +272,7 @@ def train(
         seed=config.seed,
         crop_padding=config.data.crop_padding,
         flip=config.data.flip,
+        policy=config.data.autoaugment,
         order=permute.pixel_order(config.data, source.train.images.shape),
         permute_first=config.data.permute_first,
         start_update=done,

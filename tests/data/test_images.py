@@ -68,14 +68,29 @@ def test_started_at_an_update_it_goes_on_like_the_straight_one(split, start):
 @pytest.mark.parametrize("workers", [[range(2)], [range(1), range(1, 2)], [range(2), range(2, 4)]])
 def test_the_shares_put_together_are_what_one_replica_sees(split, workers):
     updates, start = 3, 1
+    changes = {"policy": "svhn", "start_update": start}
     replicas = sum(map(len, workers))
     shares = []
     for own in workers:
-        drawn = draw(split, updates * len(own), own=own, replicas=replicas, start_update=start)
+        drawn = draw(split, updates * len(own), own=own, replicas=replicas, **changes)
         shares += [[part[i :: len(own)] for part in drawn] for i in range(len(own))]
-    whole = draw(split, updates, start_update=start)
+    whole = draw(split, updates, **changes)
     for part, parts in zip(whole, zip(*shares, strict=True), strict=True):
         np.testing.assert_array_equal(part, np.concatenate(parts, axis=2))  # axis 2: the batch
+
+
+def test_a_policy_changes_images_of_its_own_draws_and_no_crop(split):
+    plain, some = (draw(split, 3, policy=policy)[0] for policy in ("", "cifar10"))
+    same = (plain == some).all(axis=(-1, -2, -3))
+    assert 0 < same.mean() < 1
+    again = draw(split, 3, policy="cifar10")[0]
+    np.testing.assert_array_equal(some, again)
+
+
+def test_a_policy_wants_colours(split):
+    grey = Split(split.images[..., :1], split.labels)
+    with pytest.raises(UserError, match="data.autoaugment=svhn changes colours.* 1 channel"):
+        draw(grey, 1, policy="svhn")
 
 
 def test_a_class_sorted_set_is_mixed_at_once():
