@@ -12,7 +12,7 @@ import tensorflow as tf
 from ml_collections import ConfigDict
 
 import posvit_tf
-from posvit_tf.data import sources
+from posvit_tf.data import permute, sources
 from posvit_tf.errors import UserError
 from posvit_tf.models.build import build
 from posvit_tf.tasks import classify
@@ -85,11 +85,8 @@ def test_weights_of_another_model_are_refused_by_name(straight, tiny, tmp_path):
         run(config, tmp_path)
 
 
-@pytest.mark.parametrize("update", [20, 26])
-def test_ctrl_c_saves_and_the_resumed_run_is_bitwise_equal(
-    straight, tiny, tmp_path, monkeypatch, capsys, update
-):
-    config, _, result = straight
+def run_until(update, config, workdir, monkeypatch):
+    """Runs up to the end of an update, at which Ctrl-C is pressed; returns what the process exits with."""
     make_update = loop.make_update
 
     def interrupted(*args):
@@ -105,8 +102,16 @@ def test_ctrl_c_saves_and_the_resumed_run_is_bitwise_equal(
     with monkeypatch.context() as patch:
         patch.setattr(loop, "make_update", interrupted)
         with pytest.raises(SystemExit) as stop:
-            run(config, tmp_path)
-    assert stop.value.code == 130
+            run(config, workdir)
+    return stop.value.code
+
+
+@pytest.mark.parametrize("update", [20, 26])
+def test_ctrl_c_saves_and_the_resumed_run_is_bitwise_equal(
+    straight, tiny, tmp_path, monkeypatch, capsys, update
+):
+    config, _, result = straight
+    assert run_until(update, config, tmp_path, monkeypatch) == 130
     assert f"--workdir={tmp_path}" in capsys.readouterr().out
     assert checkpoint.latest(tmp_path / "checkpoints")[1]["update"] == update
 
@@ -121,6 +126,26 @@ def test_ctrl_c_saves_and_the_resumed_run_is_bitwise_equal(
         steps, losses = ([row[key] for row in lines(tmp_path, split)] for key in ("step", "loss"))
         assert steps == [row["step"] for row in lines(straight[1], split)]
         assert losses == [row["loss"] for row in lines(straight[1], split)]
+
+
+def test_a_model_with_batch_norm_resumes_bitwise_and_is_loaded_as_reported(
+    tiny, tmp_path, monkeypatch
+):
+    config = tiny({"optimizer.name": "sgd", "optimizer.ema_decay": 0.9, "data.cell_size": 2})
+    with config.unlocked():
+        config.model = ConfigDict({"name": "resnet18", "width": 2})
+    expected = run(config, tmp_path / "straight")
+    assert list(expected["captions"]) == ["learning_curves.png"]
+    assert run_until(13, config, tmp_path / "stopped", monkeypatch) == 130
+    found = run(config, tmp_path / "stopped")
+    assert found["weights_sha256"] == expected["weights_sha256"]
+    assert found["test"] == expected["test"]
+
+    model, _, loaded = posvit_tf.load(tmp_path / "stopped")
+    test = sources.load(loaded.data).test
+    moved = permute.permuted(test.images, permute.pixel_order(loaded.data, test.images.shape))
+    predictions = model.predict(moved, verbose=0).argmax(axis=1)
+    assert float(np.mean(predictions == test.labels)) == expected["test"]["accuracy"]
 
 
 def test_kill_in_mid_epoch_and_the_resumed_run_is_bitwise_equal(straight, tiny_flags, tmp_path):
