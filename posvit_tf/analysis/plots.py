@@ -9,6 +9,7 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -63,28 +64,33 @@ def learning_curves(lines: list[dict], path: Path) -> str:
     )
     figure, add_axes = page(9.6, 3.6, "Learning curves", caption)
     for x, name in ((0.75, "loss"), (5.5, "accuracy")):
-        axes = add_axes(x, 0.55, 3.9, 3.0)
-        for split in last:
-            own = [line for line in lines if line["split"] == split]
-            axes.plot(
-                [line["step"] for line in own],
-                [line[name] for line in own],
-                color=COLORS[split],
-                linewidth={"train": 1, "eval": 2.2, "test": 0}[split],
-                marker={"train": "." if len(own) < 3 else "", "eval": "o", "test": "D"}[split],
-                markersize={"train": 5, "eval": 4 if len(own) < 40 else 0, "test": 8}[split],
-                zorder={"train": 1, "eval": 2, "test": 3}[split],
-                label=f"{split} {own[-1][name]:.3f}",
-            )
-        axes.set_xlim(left=-0.02 * max(line["step"] for line in lines))
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("update")
-        axes.set_ylabel(name)
-        axes.grid(alpha=0.3)
-        axes.legend(title="last value", frameon=False)
-        axes.spines[["top", "right"]].set_visible(False)
+        draw_curve(add_axes(x, 0.55, 3.9, 3.0), lines, name)
     figure.savefig(path)
     return caption
+
+
+def draw_curve(axes: Axes, lines: list[dict], name: str) -> None:
+    """`loss` or `accuracy` by update, a colour a split."""
+    last = {line["split"]: line for line in lines}
+    for split in last:
+        own = [line for line in lines if line["split"] == split]
+        axes.plot(
+            [line["step"] for line in own],
+            [line[name] for line in own],
+            color=COLORS[split],
+            linewidth={"train": 1, "eval": 2.2, "test": 0}[split],
+            marker={"train": "." if len(own) < 3 else "", "eval": "o", "test": "D"}[split],
+            markersize={"train": 5, "eval": 4 if len(own) < 40 else 0, "test": 8}[split],
+            zorder={"train": 1, "eval": 2, "test": 3}[split],
+            label=f"{split} {own[-1][name]:.3f}",
+        )
+    axes.set_xlim(left=-0.02 * max(line["step"] for line in lines))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("update")
+    axes.set_ylabel(name)
+    axes.grid(alpha=0.3)
+    axes.legend(title="last value", frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def draw_tiles(
@@ -107,9 +113,7 @@ def draw_tiles(
         dots: (R, C, 2), the (row, column) inside a tile that gets a dot.
     """
     rows, cols, h, w = tiles.shape
-    framed = np.pad(tiles, ((0, 0), (0, 0), (0, 1), (0, 1)), constant_values=np.nan)
-    framed = framed.transpose(0, 2, 1, 3)  # (R,h+1,C,w+1)
-    image = framed.reshape(rows * (h + 1), cols * (w + 1))[:-1, :-1]
+    image = joined(tiles)
     scale = 7.0 / max(image.shape)
     height, width = (scale * side for side in image.shape)
     # A strip of tiles still gets room for its title and its colour bar.
@@ -136,6 +140,14 @@ def draw_tiles(
     if bar_ticks:
         bar.set_ticks(list(bar_ticks), labels=list(bar_ticks.values()))
     figure.savefig(path)
+
+
+def joined(tiles: np.ndarray) -> np.ndarray:
+    """Tiles (R, C, h, w) side by side, nan between them: (R*(h+1) - 1, C*(w+1) - 1)."""
+    rows, cols, h, w = tiles.shape
+    framed = np.pad(tiles, ((0, 0), (0, 0), (0, 1), (0, 1)), constant_values=np.nan)
+    framed = framed.transpose(0, 2, 1, 3)  # (R,h+1,C,w+1)
+    return framed.reshape(rows * (h + 1), cols * (w + 1))[:-1, :-1]
 
 
 def by_position(matrix: np.ndarray, grid: tuple[int, int]) -> dict:

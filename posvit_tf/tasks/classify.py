@@ -14,6 +14,8 @@ from posvit_tf.data import permute, pictures, sources
 from posvit_tf.errors import UserError
 from posvit_tf.models.build import build, parameters
 from posvit_tf.models.vit import patch_for, wiring
+from posvit_tf.pages import html
+from posvit_tf.pages import run as page
 from posvit_tf.training import checkpoint, cluster, logbook, loop
 from posvit_tf.training import strategy as strategies
 
@@ -99,7 +101,8 @@ def train_and_test(
             digest.update(value.tobytes())
         best, record = checkpoint.load(workdir / "checkpoints" / "best.npz")
         checkpoint.assign(weights, best, str(workdir))
-        test = evaluate(source.test)
+        logits = evaluate.logits(source.test)
+        test = loop.measure(source.test.labels, logits)
     except tf.errors.ResourceExhaustedError as error:
         raise UserError(
             f"out of memory with data.batch_size={config.data.batch_size} and "
@@ -132,6 +135,7 @@ def train_and_test(
         plots = figures.write_all(model, log.lines, workdir / "plots", some, movement)
         result["captions"] = {path.name: caption for path, caption in plots}
         logbook.write_json(workdir / "result.json", result)
+        page.write(workdir, model, source.test, logits, source.class_names)
     return result
 
 
@@ -222,3 +226,5 @@ def tell(result: dict, workdir: Path) -> None:
         )
     )
     logbook.tell_files(result, workdir)
+    if (workdir / html.NAME).exists():  # runs of older versions have none
+        print(f"{workdir / html.NAME}: all of it as a page")

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
@@ -115,6 +116,20 @@ def read_json(path: Path) -> dict:
     return content
 
 
+def read_result(workdir: Path) -> dict:
+    """The content of result.json.
+
+    Raises:
+        UserError: the workdir holds no finished run.
+    """
+    if not (workdir / "result.json").exists():
+        raise UserError(
+            f"{workdir} holds no finished run (no result.json): name the workdir of one, or run its "
+            "command to the end"
+        )
+    return read_json(workdir / "result.json")
+
+
 def check_same(recorded: dict, wanted: dict, workdir: Path) -> None:
     """Raises UserError naming the fields in which two configs differ."""
     old, new = flat(recorded), flat(wanted)
@@ -165,6 +180,43 @@ def machine() -> str:
     lines = info.read_text().splitlines() if info.exists() else ()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores"
+
+
+class Start(NamedTuple):
+    """One start of a run, as `command` wrote it: the time, the command line, versions, the commit."""
+
+    time: str
+    command: str
+    versions: dict[str, str]
+    commit: str
+
+    @property
+    def again(self) -> str:
+        """The command without its --workdir, where the same run would only be told again."""
+        words, kept = iter(shlex.split(self.command)), []
+        for word in words:
+            if word in ("--workdir", "-workdir"):
+                next(words, None)
+            elif not word.lstrip("-").startswith("workdir="):
+                kept.append(word)
+        return shlex.join(kept)
+
+
+def first_start(workdir: Path) -> Start:
+    """How the run of a workdir was started first; later starts went on with it.
+
+    Raises:
+        UserError: command.txt is missing or damaged.
+    """
+    path = workdir / "command.txt"
+    try:
+        moment, line, versions, commit = path.read_text().partition("\n\n")[0].splitlines()
+        pairs = dict(word.split("=", 1) for word in versions.split())
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path} cannot be read ({error}): name the workdir of a run, or bring the file back"
+        ) from error
+    return Start(moment, line, pairs, commit.removeprefix("commit="))
 
 
 def write_json(path: Path, content: dict) -> None:

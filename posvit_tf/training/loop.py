@@ -103,6 +103,40 @@ def class_weights(config: ConfigDict, source: Source) -> np.ndarray | None:
     return (len(labels) / (len(counts) * counts)).astype("float32")
 
 
+def measure(labels: np.ndarray, logits: np.ndarray) -> dict:
+    """The figures of a split; smoothing and class weights have no part in them.
+
+    Args:
+        labels: (n,). logits: (n, K).
+
+    Returns:
+        loss: mean cross-entropy, in nats. accuracy. balanced_accuracy: mean over the classes of
+        the split of the share of each that is recognised. top5_accuracy, from TOP5_CLASSES
+        classes on: share of examples whose class is among the five largest logits. examples.
+
+    Raises:
+        UserError: a logit is not finite.
+    """
+    if not np.isfinite(logits).all():
+        raise UserError(
+            "the model's outputs on the evaluation images are not finite: lower "
+            "optimizer.learning_rate, or set precision=float32"
+        )
+    losses = keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True).numpy()
+    correct = logits.argmax(axis=1) == labels
+    counts = np.bincount(labels)
+    recognised = np.bincount(labels, correct)
+    figures = {
+        "loss": float(losses.mean(dtype="float64")),
+        "accuracy": float(correct.mean()),
+        "balanced_accuracy": float((recognised[counts > 0] / counts[counts > 0]).mean()),
+    }
+    if logits.shape[1] >= TOP5_CLASSES:
+        among = keras.ops.in_top_k(labels, logits, 5).numpy()
+        figures["top5_accuracy"] = float(among.mean())
+    return {**figures, "examples": len(labels)}
+
+
 class Evaluator:
     """Loss and accuracies over every example of a split, each counted once, on any number of replicas."""
 
@@ -124,37 +158,8 @@ class Evaluator:
         return np.concatenate([b.numpy() for b in batches])[: len(split.labels)]
 
     def __call__(self, split: Split) -> dict:
-        """The figures of a split; smoothing and class weights have no part in them.
-
-        Returns:
-            loss: mean cross-entropy, in nats. accuracy. balanced_accuracy: mean over the classes of
-            the split of the share of each that is recognised. top5_accuracy, from TOP5_CLASSES
-            classes on: share of examples whose class is among the five largest logits. examples.
-
-        Raises:
-            UserError: a logit is not finite.
-        """
-        logits = self.logits(split)
-        if not np.isfinite(logits).all():
-            raise UserError(
-                "the model's outputs on the evaluation images are not finite: lower "
-                "optimizer.learning_rate, or set precision=float32"
-            )
-        losses = keras.losses.sparse_categorical_crossentropy(
-            split.labels, logits, from_logits=True
-        ).numpy()
-        correct = logits.argmax(axis=1) == split.labels
-        counts = np.bincount(split.labels)
-        recognised = np.bincount(split.labels, correct)
-        figures = {
-            "loss": float(losses.mean(dtype="float64")),
-            "accuracy": float(correct.mean()),
-            "balanced_accuracy": float((recognised[counts > 0] / counts[counts > 0]).mean()),
-        }
-        if logits.shape[1] >= TOP5_CLASSES:
-            among = keras.ops.in_top_k(split.labels, logits, 5).numpy()
-            figures["top5_accuracy"] = float(among.mean())
-        return {**figures, "examples": len(split.labels)}
+        """`measure` of a split."""
+        return measure(split.labels, self.logits(split))
 
 
 @contextlib.contextmanager

@@ -223,7 +223,7 @@ def test_every_field_is_read(tiny, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(ConfigDict, "__getitem__", recorded)
-        classify.run(config, tmp_path)
+        run(config, tmp_path)
     fields = set(logbook.flat(json.loads(config.to_json_best_effort())))
     # eval.every_epochs and checkpoint.every_epochs are read where an epoch ends
     assert fields - read == {"eval.every_epochs", "checkpoint.every_epochs"}

@@ -1,0 +1,1 @@
+"""What a run found as HTML pages that need no other file and no network."""

@@ -1,0 +1,49 @@
+"""report.html of a run that trained no classifier: its pictures, its figures, its command."""
+
+from pathlib import Path
+
+from posvit_tf.pages import html
+from posvit_tf.theory.summary import told
+from posvit_tf.training import logbook
+
+
+def figures(result: dict, prefix: str = "") -> list[tuple[str, str]]:
+    """(name, value) of each figure in a result, nested ones by dotted names, seeds in one line."""
+    rows = []
+    for name, value in result.items():
+        if isinstance(value, dict) and "per_seed" in value:
+            rows.append((prefix + name, told(value)))
+        elif isinstance(value, dict):
+            rows += figures(value, f"{prefix}{name}.")
+        else:
+            rows.append((prefix + name, html.number(value)))
+    return rows
+
+
+def write(workdir: Path) -> Path:
+    """Writes report.html from what the run left in its workdir.
+
+    Raises:
+        UserError: a file of the workdir is missing or damaged, or the page cannot be written.
+    """
+    result = logbook.read_result(workdir)
+    captions = result.pop("captions", {})
+    tables = {
+        name: html.table(result.pop(name))
+        for name, value in tuple(result.items())
+        if isinstance(value, list) and value and isinstance(value[0], dict)
+    }
+    return html.write(
+        workdir / html.NAME,
+        "plain.html",
+        workdir=workdir,
+        result=result,
+        figures=figures(result),
+        tables=tables,
+        pictures=[
+            (html.data_uri("image/png", (workdir / "plots" / name).read_bytes()), caption)
+            for name, caption in captions.items()
+        ],
+        config=logbook.flat(logbook.read_json(workdir / "config.json")),
+        start=logbook.first_start(workdir),
+    )
