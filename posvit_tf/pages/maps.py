@@ -123,7 +123,7 @@ def section(model: keras.Model, images: np.ndarray) -> dict | None:
 
     Args:
         model: of a run.
-        images: uint8 (B, H, W, C), a few for content attention.
+        images: uint8 (B, H, W, C), a few as the model sees them, for content attention.
     """
     layers = {layer.name: layer for layer in model.layers}
     if "patches" not in layers or layers["patches"].grid == (1, 1):

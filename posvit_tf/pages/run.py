@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from posvit_tf.analysis import plots
+from posvit_tf.data import permute
 from posvit_tf.data.sources import Split
 from posvit_tf.pages import classes, html, maps
 from posvit_tf.training import logbook
@@ -56,6 +57,7 @@ def write(
     result = logbook.read_result(workdir)
     config = logbook.read_json(workdir / "config.json")
     lines = logbook.read_lines(workdir / "metrics.jsonl")
+    order = permute.pixel_order(config["data"], test.images.shape)
     columns, rows = html.table(last_of_each_epoch(lines))
     return html.write(
         workdir / html.NAME,
@@ -66,7 +68,8 @@ def write(
         start=logbook.first_start(workdir),
         crisp=max(model.input.shape[1:3]) <= 64,  # small photos are shown enlarged
         curves=curves(lines),
-        maps=maps.section(model, test.images[np.arange(min(LOOKED_AT, len(test.labels)))]),
+        maps=maps.section(model, permute.permuted(test.images[:LOOKED_AT], order)),
+        permuted=order is not None,
         classes=classes.section(test, logits, class_names),
         columns=columns,
         rows=rows,
