@@ -55,7 +55,7 @@ def get_config(arg: str = "") -> ConfigDict:
                 for data in (("cifar10",) if laptop else ("cifar10", "cifar100", "svhn"))
                 for attention in ("positional", "content")
             ),
-            compare=dict(axis="attention", baseline="content"),
+            compare=("attention", "content"),
             plot="boxes",
             note="",
         )

@@ -55,7 +55,7 @@ def get_config(arg: str = "") -> ConfigDict:
                 dict(axes={"attention": name}, command=f"cifar10:size={size},{words}")
                 for name, words in VARIANTS.items()
             ),
-            compare=dict(axis="attention", baseline="content"),
+            compare=("attention", "content"),
             plot="points",
             note="",
         )

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.ticker import NullLocator
 
-from posvit_tf.analysis.plots import page
+from posvit_tf.analysis.plots import SIGNED, page
+from posvit_tf.analysis.similarity import mean_by_offset
 
 # Okabe and Ito: apart for colour-blind readers, too.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
@@ -178,3 +179,85 @@ def points(result: dict, title: str, note: str, path: Path) -> str:
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path)
     return caption
+
+
+def maps(
+    table: list[dict],
+    values: list[np.ndarray],
+    grid: tuple[int, int],
+    title: str,
+    note: str,
+    path: Path,
+) -> str:
+    """Maps before and after the inverse permutation (paper, figure 8), a column each.
+
+    Args:
+        table: a dict a map: axes {model, images}, map (as found or inverse applied), and nearness and
+            nearness_chance as `seeds.spread` gives them.
+        values: the map (N, N) of the first seed for each of these.
+        grid: (rows, cols), N = rows*cols.
+        title: of the picture. note: a sentence for the caption, or "".
+        path: of the PNG.
+    """
+    models = list(dict.fromkeys(line["axes"]["model"] for line in table))
+    columns = list(dict.fromkeys((line["axes"]["images"], line["map"]) for line in table))
+    rows, cols = grid
+    place = (rows // 2) * cols + cols // 2  # a patch in the middle
+    seeds = table[0]["nearness"]["n"]
+    verdicts = [
+        f"{line['axes']['model']}, {line['axes']['images']}, {line['map']} {beyond_chance(line)}"
+        for line in table
+    ]
+    caption = (
+        f"Near patches are related beyond chance in so many of {seeds} seeds: {'; '.join(verdicts)}. "
+        "Upper row of each model: how one patch (dot) relates to all, as in the paper's figure 8, "
+        "where permuted images leave noise that the inverse permutation turns into a smooth blob. "
+        "Lower row: the mean over all patches by offset from the patch (dot). Vanilla: cosine "
+        "similarity of the position encodings; positional: attention scores less the row's mean, "
+        "averaged over heads and layers. Seed 0 is shown; above each pair the correlation with "
+        "nearness, mean and standard deviation over the seeds, and in brackets the largest of 99 random "
+        "orders of the patches." + (f" {note}" if note else "")
+    )
+    side, gap = 1.7, 0.5
+    width, height = 1.3 + len(columns) * (side + gap), len(models) * (2 * side + 1.05)
+    figure, add_axes = page(max(width, 7.6), height + 0.1, title, caption)
+    start = max(7.6 - width, 0) / 2 + 0.9
+    for line, matrix in zip(table, values, strict=True):
+        column = columns.index((line["axes"]["images"], line["map"]))
+        x = start + column * (side + gap)
+        y = height - (models.index(line["axes"]["model"]) + 1) * (2 * side + 1.05)
+        tile = matrix[place].reshape(grid)
+        offsets = mean_by_offset(matrix, grid)  # (h,w)
+        for bottom, picture, dot in (
+            (y + side + 0.3, tile, divmod(place, cols)),
+            (y + 0.1, offsets, [length // 2 for length in offsets.shape]),
+        ):
+            axes = add_axes(x, bottom, side, side)
+            others = np.ones(picture.shape, bool)
+            others[tuple(dot)] = False  # a patch's value of itself would bleach the others
+            limit = np.abs(picture[others]).max() or 1.0
+            axes.imshow(picture, cmap=SIGNED, vmin=-limit, vmax=limit)
+            axes.plot(*reversed(tuple(dot)), "o", color="black", markersize=4)
+            axes.set_xticks([])
+            axes.set_yticks([])
+            axes.set_xlabel(f"colours to \N{PLUS-MINUS SIGN}{limit:.2g}", size=7, labelpad=2)
+            if column == 0:
+                axes.set_ylabel("by offset" if bottom == y + 0.1 else "one patch", size=9)
+            if picture is tile:
+                near, chance = line["nearness"], line["nearness_chance"]["mean"]
+                spread = (
+                    f" \N{PLUS-MINUS SIGN} {near['std']:.2f}" if near["std"] is not None else ""
+                )
+                axes.set_title(
+                    f"{line['axes']['model']}, {line['axes']['images']},\n{line['map']}\n"
+                    f"r = {near['mean']:+.2f}{spread} [{chance:.2f}]",
+                    size=8,
+                )
+    figure.savefig(path)
+    return caption
+
+
+def beyond_chance(line: dict) -> int:
+    """In how many seeds the map's correlation with nearness exceeds that of every random order."""
+    pairs = zip(line["nearness"]["per_seed"], line["nearness_chance"]["per_seed"], strict=True)
+    return sum(r > chance for r, chance in pairs)

@@ -46,7 +46,19 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     )
     (workdir / "plots").mkdir(exist_ok=True)
     picture = workdir / "plots" / f"{name}.png"
-    result["captions"] = {picture.name: PLOTS[config.plot](result, title, config.note, picture)}
+    if config.plot == "maps":
+        from posvit_tf.tasks import (
+            sweep_maps,
+        )  # TensorFlow: only now, when the runs need none of it
+
+        result["locality"], found = sweep_maps.measure(runs)
+        values = [one.values for one in found]
+        caption = sweep_plots.maps(
+            result["locality"], values, found[0].grid, title, config.note, picture
+        )
+    else:
+        caption = PLOTS[config.plot](result, title, config.note, picture)
+    result["captions"] = {picture.name: caption}
     (workdir / "summary.md").write_text(sweep_summary.markdown(config, result, title))
     logbook.write_json(workdir / "result.json", result)
     return result

@@ -13,7 +13,6 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 from ml_collections import ConfigDict
 
-from posvit_tf.data import images
 from posvit_tf.data.sources import Split
 from posvit_tf.errors import UserError
 from posvit_tf.models.build import build
@@ -173,19 +172,7 @@ def measure(config: ConfigDict) -> Pace:
             config.optimizer, config.precision, model, config.optimizer.learning_rate
         )
     update = make_update(config, devices, model, optimizer)
-    batches = iter(
-        loop.distribute(
-            devices,
-            images.train_dataset,
-            split,
-            batch_size=config.data.batch_size,
-            accumulate=config.train.accumulate,
-            seed=0,
-            crop_padding=config.data.crop_padding,
-            flip=config.data.flip,
-            start_update=0,
-        )
-    )
+    batches = iter(loop.train_dataset(config, devices, split))
 
     def updates(number: int) -> float:
         """Seconds of so many."""

@@ -3,18 +3,21 @@
 import csv
 from pathlib import Path
 
+import numpy as np
 from ml_collections import ConfigDict
 
 from posvit_tf.analysis.seeds import paired, spread
 from posvit_tf.tasks.sweep_runs import Run
 from posvit_tf.training import logbook
 
+HEAD = ("seconds a run", "maps moved", "paper")
+
 
 def summarise(config: ConfigDict, runs: list[Run]) -> dict:
     """The content of result.json: each cell over its seeds, and its differences from the baseline.
 
-    A cell's baseline is the cell that differs from it in the axis `config.compare.axis` alone, where
-    it has the value `config.compare.baseline`.
+    A cell's baseline is the cell that differs from it in one axis alone, by having the baseline's value
+    there; `config.compare` holds both, as ("attention", "content").
 
     Args:
         config: of the sweep.
@@ -32,9 +35,10 @@ def summarise(config: ConfigDict, runs: list[Run]) -> dict:
                 "loss": spread([result["test"]["loss"] for result in own]),
                 "seconds": spread([result["seconds"] for result in own]),
                 "parameters": own[0]["parameters"],
+                "map_movement": moved(own),
             }
         )
-    axis, baseline = config.compare.axis, config.compare.baseline
+    axis, baseline = config.compare
     differences = []
     for cell in cells:
         for other in cells:
@@ -56,6 +60,12 @@ def summarise(config: ConfigDict, runs: list[Run]) -> dict:
         "cells": cells,
         "differences": differences,
     }
+
+
+def moved(results: list[dict]) -> dict | None:
+    """How far the maps ended from their start (0 to 1), mean over layers and heads; None without maps."""
+    movements = [result["map_movement"] for result in results]
+    return None if None in movements else spread([float(np.mean(one)) for one in movements])
 
 
 def write_csv(runs: list[Run], workdir: Path) -> None:
@@ -88,21 +98,24 @@ def markdown(config: ConfigDict, result: dict, title: str) -> str:
         "",
         f"{date}; {', '.join(versions)}; {logbook.machine()}; {config.workers} runs at once.",
         f"Each run: the cell's command below, then `{config.overrides}` and `seed=SEED`, seeds "
-        f"{', '.join(map(str, result['seeds']))}. Accuracy in % on the test split, read once a run.",
+        f"{', '.join(map(str, result['seeds']))}. Accuracy in % on the test split, read once a run; how far "
+        "the maps moved from their start is the mean total variation, 0 to 1, of a row.",
         *([config.note] if config.note else []),
         "",
-        row(*axes, "mean +- std", "median [quartiles]", "each seed", "seconds a run", "paper"),
-        row(*["---"] * (len(axes) + 5)),
+        row(*axes, "parameters", "mean +- std", "median [quartiles]", "each seed", *HEAD),
+        row(*["---"] * (len(axes) + 4 + len(HEAD))),
     ]
     for cell in result["cells"]:
         accuracy = cell["accuracy"]
         lines.append(
             row(
                 *cell["axes"].values(),
+                f"{cell['parameters']:,}",
                 told(accuracy),
                 f"{accuracy['median']:.2%} [{accuracy['q1']:.2%}, {accuracy['q3']:.2%}]",
                 ", ".join(f"{value:.2%}" for value in accuracy["per_seed"]),
                 f"{cell['seconds']['mean']:.0f}",
+                number(cell["map_movement"]) if cell["map_movement"] else "",
                 paper(cell["paper"]),
             )
         )
@@ -124,11 +137,38 @@ def markdown(config: ConfigDict, result: dict, title: str) -> str:
                 interval(accuracy),
             )
         )
+    if "locality" in result:
+        lines += ["", *locality_table(result["locality"])]
     for name, caption in result["captions"].items():
         lines += ["", f"![{name}](plots/{name})", "", caption]
     lines += ["", "Commands of the cells:", ""]
     lines += [f"    {cell['command']}" for cell in result["cells"]]
     return "\n".join(lines) + "\n"
+
+
+def locality_table(found: list[dict]) -> list[str]:
+    """The lines of the table of `sweep_maps.measure`."""
+    lines = [
+        "Correlation with nearness, mean distance in patches and locality score (1: only itself, 0: as "
+        "a uniform map) of the maps, mean +- std; [the largest of 99 random orders of the patches].",
+        "",
+        row(
+            *found[0]["axes"], "map", "correlation with nearness", "mean distance", "locality score"
+        ),
+        row(*["---"] * (len(found[0]["axes"]) + 4)),
+    ]
+    for one in found:
+        near, score = (
+            f"{number(one[name])} [{one[name + '_chance']['mean']:.3f}]"
+            for name in ("nearness", "locality")
+        )
+        lines.append(row(*one["axes"].values(), one["map"], near, number(one["distance"]), score))
+    return lines
+
+
+def number(found: dict) -> str:
+    """`mean +- std`, the mean alone of one seed."""
+    return f"{found['mean']:.3f}" + ("" if found["std"] is None else f" +- {found['std']:.3f}")
 
 
 def row(*values: object) -> str:

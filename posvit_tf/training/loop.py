@@ -71,6 +71,26 @@ def distribute(strategy: tf.distribute.Strategy, make_dataset, split: Split, **o
     return strategy.distribute_datasets_from_function(worker_dataset)
 
 
+def train_dataset(
+    config: ConfigDict, strategy: tf.distribute.Strategy, split: Split, start_update: int = 0
+):
+    """Every replica's share of update `start_update` and of all later ones, as `config.data` says."""
+    return distribute(
+        strategy,
+        images.train_dataset,
+        split,
+        batch_size=config.data.batch_size,
+        accumulate=config.train.accumulate,
+        seed=config.seed,
+        crop_padding=config.data.crop_padding,
+        flip=config.data.flip,
+        policy=config.data.autoaugment,
+        order=permute.pixel_order(config.data, split.images.shape),
+        permute_first=config.data.permute_first,
+        start_update=start_update,
+    )
+
+
 def fingerprint(split: Split) -> str:
     """SHA-256 of images and labels: a run is not resumed on other data."""
     images = split.images
@@ -268,20 +288,7 @@ def train(
         checkpoint.save(folder / "best.npz", weights, {**record, "update": done, "eval": figure})
 
     # ---------------------------------------------------------------- the updates
-    dataset = distribute(
-        strategy,
-        images.train_dataset,
-        source.train,
-        batch_size=config.data.batch_size,
-        accumulate=config.train.accumulate,
-        seed=config.seed,
-        crop_padding=config.data.crop_padding,
-        flip=config.data.flip,
-        policy=config.data.autoaugment,
-        order=permute.pixel_order(config.data, source.train.images.shape),
-        permute_first=config.data.permute_first,
-        start_update=done,
-    )
+    dataset = train_dataset(config, strategy, source.train, start_update=done)
     with Interrupt() as interrupt:
         batches = iter(dataset)
         while done < run.updates:

@@ -25,7 +25,7 @@ def get_config(arg=""):
                  paper=(98.0, 97.0, 99.0))
             for kind in ("uniform", "content")
         ),
-        compare=dict(axis="attention", baseline="content"), plot="boxes", note="",
+        compare=("attention", "content"), plot="boxes", note="",
     ))
 """
 
@@ -115,3 +115,16 @@ def test_a_plan_counts_what_the_runs_will_do(folder, capsys):
     # A forward pass of 17 tokens of width 8 takes 17 * (4 * 8 * 8 + 4 * 8 * 8 / 2) products at least.
     assert cell["flops"] > 3 * 2 * 17 * 6 * 64 * (320 + 434 / 3) / 2
     assert "6 runs, 0 finished before: 120 steps" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "laptop", "paper"),
+    [("figure5", 27, 75), ("figure7", 6, 60), ("figure8", 12, 12), ("wiring", 30, 50)],
+)
+def test_every_run_of_the_experiments_has_a_config_and_a_workdir_of_its_own(
+    name, laptop, paper, tmp_path
+):
+    for scale, count in (("laptop", laptop), ("paper", paper)):
+        runs = sweep_runs.expand(config.load(f"{name}:scale={scale}"), tmp_path)
+        assert len(runs) == len({run.workdir for run in runs}) == count
+        assert len({str(run.config.copy_and_resolve_references()) for run in runs}) == count
