@@ -73,11 +73,11 @@ def fit(image: tf.Tensor, height: int, width: int) -> tf.Tensor:
     Made of TensorFlow's operations, so that it also runs within tf.data and a SavedModel.
 
     Args:
-        image: (h, w, 3) uint8, as from `decode`; h and w need not be known when traced.
+        image: (h, w, C) uint8, as from `decode`; h and w need not be known when traced.
         height, width: of the result, in pixels.
 
     Returns:
-        (height, width, 3) uint8.
+        (height, width, C) uint8.
     """
     h, w = tf.unstack(tf.shape(image)[:2])
 
@@ -87,10 +87,48 @@ def fit(image: tf.Tensor, height: int, width: int) -> tf.Tensor:
 
     rows, columns = part(h, w, height / width), part(w, h, width / height)
     top, left = (h - rows) // 2, (w - columns) // 2
-    image = image[top : top + rows, left : left + columns]  # (rows,columns,3)
-    image = tf.image.resize(image, (height, width), antialias=True)  # (height,width,3)
+    image = image[top : top + rows, left : left + columns]  # (rows,columns,C)
+    image = tf.image.resize(image, (height, width), antialias=True)  # (height,width,C)
     image = tf.clip_by_value(tf.round(image), 0.0, 255.0)
-    return tf.ensure_shape(tf.cast(image, tf.uint8), (height, width, 3))
+    return tf.ensure_shape(tf.cast(image, tf.uint8), (height, width, image.shape[-1]))
+
+
+def fit_channels(image: tf.Tensor, shape: tuple[int, int, int]) -> tf.Tensor:
+    """`fit` for a model of one channel, too: grey is then 0.2989 R + 0.587 G + 0.114 B.
+
+    Args:
+        image: (h, w, 3) uint8.
+        shape: (height, width, C) of the result; C is 3 or 1.
+
+    Returns:
+        uint8 of that shape.
+    """
+    height, width, channels = shape
+    if channels == 1:
+        image = tf.image.rgb_to_grayscale(image)  # (h,w,1)
+    return fit(image, height, width)
+
+
+def decode_in_graph(content: tf.Tensor) -> tf.Tensor:
+    """`decode` in TensorFlow's operations: of JPEG and PNG alone, and EXIF does not turn it.
+
+    Args:
+        content: a file's content, a scalar string.
+
+    Returns:
+        (height, width, 3) uint8.
+    """
+
+    def jpeg():
+        return tf.io.decode_jpeg(content, channels=3, dct_method="INTEGER_ACCURATE")  # (h,w,3)
+
+    def png():
+        image = tf.cast(tf.io.decode_png(content, channels=4), tf.float32)  # (h,w,4)
+        alpha = image[..., 3:] / 255.0
+        flat = (1.0 - alpha) * 255.0 + alpha * image[..., :3]
+        return tf.cast(tf.round(flat), tf.uint8)  # (h,w,3)
+
+    return tf.cond(tf.io.is_jpeg(content), jpeg, png)
 
 
 @contextlib.contextmanager

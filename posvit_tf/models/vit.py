@@ -201,20 +201,21 @@ def frozen(model: keras.Model) -> keras.Model:
     """The same function with the maps that no image changes as constants: P, W_Q, W_K, A are not used.
 
     Args:
-        model: of `vit`, built and with its weights; they are shared. P stays where it is added to the
-            tokens, and content attention as it is.
+        model: with its weights, which are shared. P stays where it is added to the tokens.
 
     Returns:
-        images -> logits.
+        images -> logits; the model itself where all maps depend on the image, or it has none.
     """
-    image = np.zeros((1, *model.input_shape[1:]), "uint8")
-    inner = intermediates(model)(image)
+    blocks = [layer for layer in model.layers if isinstance(layer, EncoderBlock)]
+    outputs = {b.name: b.output[1] for b in blocks if len(b.output[1].shape) == 3}  # (H,N,N) each
+    if not outputs:
+        return model
+    maps = keras.Model(model.input, outputs)(np.zeros((1, *model.input_shape[1:]), "uint8"))
 
     def call(layer, *args, **kwargs):
-        attention_map = inner.get(f"{layer.name}/map")
-        if attention_map is None or len(attention_map.shape) != 3:
+        if layer.name not in maps:
             return layer(*args, **kwargs)
-        constant = ops.convert_to_numpy(attention_map)  # (H,N,N)
+        constant = ops.convert_to_numpy(maps[layer.name])  # (H,N,N)
         return layer(args[0], attention_map=constant, return_map=True)
 
     return keras.models.clone_model(model, call_function=call, clone_function=lambda layer: layer)

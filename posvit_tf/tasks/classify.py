@@ -28,13 +28,18 @@ class Loaded(NamedTuple):
     config: ConfigDict
 
 
-def load(workdir: Path) -> Loaded:
+def load(workdir: Path, precision: str = "") -> Loaded:
     """Gives a run's model back, with the weights it reported: the best on the eval split.
+
+    Args:
+        workdir: of the run.
+        precision: in which the model computes, where not in the run's own.
 
     Raises:
         UserError: the folder holds no trained run.
     """
     config = ConfigDict(logbook.read_json(workdir / "config.json"))
+    config.precision = precision or config.precision
     weights, meta = checkpoint.load(workdir / "checkpoints" / "best.npz")
     model = build(config, meta["facts"])
     checkpoint.assign(checkpoint.named(model.weights, "weights"), weights, str(workdir))

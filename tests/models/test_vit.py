@@ -179,6 +179,7 @@ def test_frozen_model_is_the_same_without_what_made_its_maps(kind, images):
     expected = model(images)
     np.testing.assert_array_equal(constant(images), expected)
     assert any(layer.name == "positions" for layer in constant.layers) == (kind != "positional")
+    assert (constant is model) == (kind == "content")
     for weight in model.weights:
         if any(part in weight.path for part in ("query", "key", "off_diagonal")):
             weight.assign(weight + 1.0 + np.arange(weight.shape[-1]))  # what only a map sees

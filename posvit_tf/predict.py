@@ -1,0 +1,121 @@
+"""Names what pictures show, by an export alone: its five likeliest classes for each.
+
+    python -m posvit_tf.predict EXPORT IMAGE...          files, or folders with all that lies in them
+    python -m posvit_tf.predict EXPORT IMAGE... --json   [{"file", "top": [{"class", "probability"}]}]
+
+EXPORT is a folder of `python -m posvit_tf.export`. Pictures are decoded and fitted as in training on a
+folder, turned as their EXIF orientation says. A file that cannot be read is named, the others are
+predicted, and the exit code is 2.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from posvit_tf.errors import UserError
+
+SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp"}  # looked for in folders
+TOP = 5
+BATCH = 32
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs a command line, sys.argv's by default; gives the exit code, 2 for bad input."""
+    parser = argparse.ArgumentParser(
+        prog="python -m posvit_tf.predict",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("export", type=Path, metavar="EXPORT")
+    parser.add_argument("pictures", type=Path, nargs="+", metavar="IMAGE")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    flags = parser.parse_args(arguments)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        files = list(find(flags.pictures))
+        rows = []
+        for row in predict(flags.export, files):
+            rows.append(row)
+            if "error" in row:
+                print(f"error: {row['error']}", file=sys.stderr)
+            elif not flags.json:
+                print(row["file"])
+                for guess in row["top"]:
+                    print(f"  {guess['probability']:.4f}  {guess['class']}", flush=True)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if flags.json:
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+    return 2 if any("error" in row for row in rows) else 0
+
+
+def find(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files as they are, and of each folder all with a picture's suffix, sorted.
+
+    Raises:
+        UserError: a folder holds none.
+    """
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES)
+        if not inside:
+            raise UserError(
+                f"{path} holds no picture ({', '.join(sorted(SUFFIXES))}): name another folder, or files"
+            )
+        yield from inside
+
+
+def predict(export: Path, files: list[Path]) -> Iterator[dict]:
+    """For each file {"file", "top": [{"class", "probability"}, ...]}, or {"file", "error"}.
+
+    Args:
+        export: a folder of `posvit_tf.export`.
+        files: pictures.
+
+    Raises:
+        UserError: the folder is no export.
+    """
+    # TensorFlow takes seconds to import: only now, so that bad paths show at once.
+    import numpy as np
+    import tensorflow as tf
+
+    from posvit_tf.data import pictures
+
+    saved_model = export / "saved_model"
+    if not (saved_model / "saved_model.pb").exists():
+        raise UserError(
+            f"{export} is no export: name the folder that `python -m posvit_tf.export WORKDIR` wrote, "
+            "WORKDIR/export"
+        )
+    signatures = tf.saved_model.load(str(saved_model)).signatures
+    classify = signatures["serving_default"]
+    shape = classify.structured_input_signature[1]["images"].shape[1:]
+    class_names = [n.decode() for n in signatures["class_names"]()["class_names"].numpy()]
+
+    for start in range(0, len(files), BATCH):
+        images, rows = [], []
+        for file in files[start : start + BATCH]:
+            rows.append({"file": str(file)})
+            try:
+                images.append(pictures.fit_channels(pictures.decode(file), shape))  # (H,W,C)
+            except UserError as error:
+                rows[-1]["error"] = str(error)
+        good = [row for row in rows if "error" not in row]
+        if good:
+            found = classify(images=tf.stack(images))["probabilities"].numpy()  # (N,K)
+            for row, probabilities in zip(good, found, strict=True):
+                row["top"] = [
+                    {"class": class_names[k], "probability": float(probabilities[k])}
+                    for k in np.argsort(-probabilities, kind="stable")[:TOP]
+                ]
+        yield from rows
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,225 @@
+"""An export, from a run to what other programs get from it."""
+
+import json
+import re
+import shutil
+from base64 import b64decode
+from collections import Counter
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+import posvit_tf
+from posvit_tf.data import pictures
+from posvit_tf.errors import UserError
+from posvit_tf.export import __main__ as command
+from posvit_tf.export import formats, write
+from posvit_tf.models.vit import intermediates
+from posvit_tf.tasks import classify
+
+IMAGES = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 1), dtype=np.uint8)
+
+
+@pytest.fixture(scope="module")
+def served(workdir):
+    return tf.saved_model.load(str(workdir / "export" / "saved_model")).signatures
+
+
+def blocks(card):
+    return re.findall(r"```python\n(.*?)```", card.read_text(), re.DOTALL)
+
+
+@pytest.fixture
+def folder(workdir, tmp_path, monkeypatch):
+    """The current folder is a copy of the export, with a picture in it."""
+    copy = shutil.copytree(workdir / "export", tmp_path / "copy")
+    Image.fromarray(np.uint8(np.random.default_rng(1).integers(0, 256, (40, 30, 3)))).save(
+        copy / "picture.jpg"
+    )
+    monkeypatch.chdir(copy)
+    return copy
+
+
+def test_images_give_what_the_model_gives(workdir, served):
+    model, class_names, _ = posvit_tf.load(workdir)
+    run = served["serving_default"]
+    outputs = run(images=tf.constant(IMAGES))
+    assert {name: (v.dtype.name, v.shape[1:]) for name, v in outputs.items()} == {
+        "logits": ("float32", (10,)),
+        "probabilities": ("float32", (10,)),
+        "label": ("int32", ()),
+    }
+    logits = model(IMAGES).numpy()
+    np.testing.assert_allclose(outputs["logits"], logits, atol=1e-5)
+    np.testing.assert_allclose(outputs["probabilities"], tf.nn.softmax(logits), atol=1e-5)
+    np.testing.assert_array_equal(outputs["label"], logits.argmax(axis=1))
+    for name, again in run(images=tf.constant(IMAGES)).items():
+        np.testing.assert_array_equal(again, outputs[name])
+    assert run(images=tf.constant(IMAGES[:0]))["logits"].shape == (0, 10)
+    names = served["class_names"]()["class_names"].numpy()
+    assert tuple(n.decode() for n in names) == class_names
+    assert tuple((workdir / "export" / "classes.txt").read_text().splitlines()) == class_names
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (np.zeros((1, 16, 16, 1), np.uint8), r"\[1,16,16,1\].*\[\?,8,8,1\]"),  # as many as 4 images
+        (np.zeros((8, 8, 1), np.uint8), r"\[8,8,1\].*\[\?,8,8,1\]"),
+        (np.zeros((1, 8, 8, 1), np.float32), "uint8.*float"),
+    ],
+)
+def test_wrong_images_are_refused(served, images, message):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        served["serving_default"](images=tf.constant(images))
+
+
+def test_maps_are_constants_and_what_made_them_is_gone(workdir, served):
+    model, _, _ = posvit_tf.load(workdir)
+    saved = tf.saved_model.load(str(workdir / "export" / "saved_model"))
+    assert len(saved.weights) == len(model.weights) - 1 - 2 * 4  # P; W_Q, W_K and biases
+    assert not any(re.search("query|key|positions", v.name) for v in saved.weights)
+    graph = served["serving_default"].graph.as_graph_def()
+    nodes = [n for f in graph.library.function for n in f.node_def] + list(graph.node)
+    assert Counter(n.op for n in nodes)["Softmax"] == 1  # of the probabilities
+    assert not any(re.search("query|key|positions", n.name) for n in nodes)
+    constants = [tf.make_ndarray(n.attr["value"].tensor) for n in nodes if n.op == "Const"]
+    inner = intermediates(model)(IMAGES)
+    for block in ("block_1/map", "block_2/map"):
+        assert any(np.array_equal(inner[block], c) for c in constants)  # (H,N,N)
+
+
+def test_encoded_pictures_go_through_the_whole_preprocessing(served, tmp_path):
+    rng = np.random.default_rng(2)
+    files = []
+    for name, shape in (("a.jpg", (30, 40, 3)), ("b.png", (9, 20, 4)), ("c.png", (8, 8))):
+        Image.fromarray(np.uint8(rng.integers(0, 256, shape))).save(tmp_path / name)
+        files.append(tmp_path / name)
+    images = [pictures.fit_channels(pictures.decode(file), (8, 8, 1)) for file in files]
+    expected = served["serving_default"](images=tf.stack(images))
+    found = served["encoded"](encoded=tf.constant([file.read_bytes() for file in files]))
+    assert set(found) == set(expected)
+    np.testing.assert_allclose(found["logits"], expected["logits"], atol=0.05)  # a grey level
+    none = served["encoded"](encoded=tf.constant([], tf.string))
+    assert none["label"].shape == (0,)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="PNG"):
+        served["encoded"](encoded=tf.constant(["no picture"]))
+
+
+def as_tensorflow_serving(body, served):
+    """What the REST interface makes of a request, for a signature with one input."""
+    request = json.loads(body)
+    run = served[request["signature_name"]]
+    ((name, spec),) = run.structured_input_signature[1].items()
+    values = [
+        b64decode(v["b64"]) if isinstance(v, dict) else np.array(v, spec.dtype.as_numpy_dtype)
+        for v in request["instances"]
+    ]
+    return run(**{name: tf.constant(values, spec.dtype)})
+
+
+def test_the_lines_of_the_card_run(folder, served, capsys):
+    zeros, load, layer, content, pixels, files = blocks(folder / "README.md")
+    names = {}
+    for lines in (zeros, load, layer, content):
+        exec(lines, names)
+        if lines in (load, layer):
+            expected = served["serving_default"](images=tf.constant(names["images"]))
+            np.testing.assert_array_equal(names["outputs"]["logits"], expected["logits"])
+    label = int(names["outputs"]["label"][0])
+    assert capsys.readouterr().out == f"{label}\n"  # the digits' names
+    exec(pixels, names)
+    outputs = as_tensorflow_serving(names["body"], served)
+    np.testing.assert_array_equal(outputs["logits"], expected["logits"])
+    exec(files, names)
+    assert int(as_tensorflow_serving(names["body"], served)["label"][0]) == label
+
+
+def test_the_card_says_how_good_the_model_is(workdir):
+    text = (workdir / "export" / "README.md").read_text()
+    result = json.loads((workdir / "result.json").read_text())
+    assert f"{result['test']['accuracy']:.4f} on the 360 test pictures" in text
+    assert "EXIF is not applied" in text and "$" not in text.replace("$PWD", "")
+
+
+def test_a_file_that_differs_is_told_and_the_old_export_stays(workdir, monkeypatch, capsys):
+    before = sorted(workdir.rglob("*"))
+
+    def wrong(made, folder, images, count):
+        model, _, _ = posvit_tf.load(workdir)
+        return model(np.load(images)[:count]).numpy() + 2e-4
+
+    monkeypatch.setattr(formats, "in_a_fresh_process", wrong)
+    monkeypatch.setattr(write, "write_saved_model", lambda *given: given[2].mkdir() or [])
+    assert command.main([str(workdir)]) == 2
+    assert "error: saved_model is not the model" in capsys.readouterr().err
+    assert sorted(workdir.rglob("*")) == before
+
+
+def test_a_run_of_half_precision_is_loaded_in_float32(workdir, tmp_path):
+    (tmp_path / "checkpoints").symlink_to(workdir / "checkpoints")
+    config = json.loads((workdir / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "precision": "mixed_bfloat16"}))
+    assert posvit_tf.load(tmp_path).model.get_layer("block_1").compute_dtype == "bfloat16"
+    loaded = classify.load(tmp_path, precision="float32")
+    np.testing.assert_array_equal(loaded.model(IMAGES), posvit_tf.load(workdir).model(IMAGES))
+
+
+@pytest.mark.parametrize(
+    ("left", "message"),
+    [
+        ({}, "holds no run"),
+        ({"config.json": "{}"}, "not finished: go on with it"),
+        ({"config.json": "{}", "result.json": '{"task": "associate"}'}, "task associate: only a"),
+    ],
+)
+def test_a_folder_without_a_finished_classifier_is_one_line(left, message, tmp_path, capsys):
+    for name, content in left.items():
+        (tmp_path / name).write_text(content)
+    assert command.main([str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert re.fullmatch(f"error: .*{message}.*\n", error)
+
+
+def test_formats_that_cannot_be_written_are_told_before_any_work(monkeypatch):
+    with pytest.raises(UserError, match="unknown format 'tflite': .*litert"):
+        formats.choose(["tflite"])
+    monkeypatch.setattr(formats.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r'needs tf2onnx, onnxruntime: pip install -e "\.\[onnx\]"'):
+        formats.choose(["onnx"])
+    assert formats.choose(["keras"]) == ["saved_model", "keras"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(workdir, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device", "images.npy")
+
+    monkeypatch.setattr(write, "save_images", full)
+    with pytest.raises(UserError, match=r"cannot write images.npy \(No space left on device\)"):
+        write.export(workdir, [])
+
+
+@pytest.mark.slow
+def test_every_format_is_the_model_and_runs_as_its_card_says(workdir, folder, served, monkeypatch):
+    for module in ("tf2onnx", "onnxruntime", "ai_edge_litert"):
+        pytest.importorskip(module)
+    other = shutil.copytree(workdir, folder / "run")
+    assert command.main([str(other), "--formats=keras,onnx,litert"]) == 0
+    export = other / "export"
+    files = (
+        "README.md classes.txt model.keras model.onnx model.tflite model_int8.tflite saved_model"
+    )
+    assert sorted(path.name for path in export.iterdir()) == files.split()
+    text = (export / "README.md").read_text()
+    assert "dynamic range" in text
+    expected = served["serving_default"](images=tf.constant(IMAGES))["logits"]
+    monkeypatch.chdir(export)
+    for lines in blocks(export / "README.md")[6:]:
+        names = {"images": IMAGES}
+        exec(lines, names)
+        np.testing.assert_allclose(names["logits"], expected, atol=1e-5)
+    kept = keras.saving.load_model(export / "model.keras")
+    assert any(layer.name == "positions" for layer in kept.layers)
