@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from posvit_tf.data.pictures import decode, fit
+from posvit_tf.data.pictures import decode, decode_in_graph, fit, fit_channels
 from posvit_tf.errors import UserError
 
 RED = (255, 0, 0)
@@ -62,6 +62,30 @@ def test_every_kind_becomes_rgb(picture, pixels):
 def test_a_cmyk_jpeg_of_red_is_red():
     red = Image.new("CMYK", (16, 16), (0, 255, 255, 0))
     np.testing.assert_allclose(decode(content(red, "JPEG", quality=100)), [[RED] * 16] * 16, atol=2)
+
+
+def test_within_a_graph_jpeg_and_png_are_decoded_alike():
+    noise = np.random.default_rng(0).integers(0, 256, (24, 16, 4), dtype=np.uint8)
+    colours, grey = Image.fromarray(noise[..., :3]), Image.fromarray(noise[..., 0])
+    graph = tf.function(decode_in_graph, input_signature=[tf.TensorSpec((), tf.string)])
+    for picture in (
+        *(content(image, "JPEG", quality=90) for image in (colours, grey)),
+        *(content(image) for image in (colours, grey, Image.fromarray(noise))),
+        content(Image.fromarray(noise[..., 0].astype(np.uint16) * 250)),
+        content(grey, transparency=77),
+        palette(bytes([255, 51])),
+    ):
+        expected = decode(picture)
+        found = graph(picture).numpy()
+        assert found.dtype == np.uint8
+        np.testing.assert_allclose(found.astype(int), expected, atol=1)
+
+
+def test_for_one_channel_a_picture_becomes_grey():
+    image = np.array([[RED, (0, 255, 0), (0, 0, 255), (200, 200, 200)]], np.uint8)
+    grey = fit_channels(tf.constant(image), (1, 4, 1))
+    np.testing.assert_allclose(grey[0, :, 0], [76, 150, 29, 200], atol=1)
+    np.testing.assert_array_equal(fit_channels(tf.constant(image), (1, 4, 3)), image)
 
 
 def test_a_rotated_photo_is_turned_upright(tmp_path):
