@@ -73,6 +73,8 @@ def test_quickstart(execute, prepare):
     assert re.search(r"^test accuracy [01]\.\d{4} .* 20 images", text(outputs["cifar10"]), re.M)
     assert shown(outputs) == {"curves": 1, "all-maps": 1, "one-map": 1, "cifar10": 2}
 
+    assert re.search(r"^digit.png\n  [01]\.\d{4}  \d$", text(outputs["export"]), re.M)
+
     told = text(outputs["tpu"])
     (error,) = re.findall(r"^error: .*", told, re.M)
     assert "strategy=tpu" in error and "no TPU" in error
