@@ -42,7 +42,12 @@ def export(workdir: Path, names: list[str]) -> Path:
     """
     chosen = formats.choose(names)
     result = finished(workdir)
-    precision = logbook.read_json(workdir / "config.json")["precision"]
+    trained = logbook.read_json(workdir / "config.json")
+    if trained["data"].get("cell_size"):
+        raise UserError(
+            f"the run in {workdir} saw permuted images (data.cell_size={trained['data']['cell_size']}), and "
+            "its model takes no others: export a run without"
+        )
     loaded = classify.load(workdir, precision="float32")
     source = sources.load(loaded.config.data)
     target = workdir / "export"
@@ -54,7 +59,7 @@ def export(workdir: Path, names: list[str]) -> Path:
             facts = fill(folder, Path(scratch, "images.npy"), loaded, source, chosen)
             names = "".join(f"{name}\n" for name in loaded.class_names)
             (folder / "classes.txt").write_text(names)
-            text = card.card(loaded.config, precision, result, source, facts)
+            text = card.card(loaded.config, trained["precision"], result, source, facts)
             (folder / "README.md").write_text(text)
             replace(folder, target, Path(scratch, "old"))
     except OSError as error:

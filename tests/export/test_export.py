@@ -174,6 +174,10 @@ def test_a_run_of_half_precision_is_loaded_in_float32(workdir, tmp_path):
         ({}, "holds no run"),
         ({"config.json": "{}"}, "not finished: go on with it"),
         ({"config.json": "{}", "result.json": '{"task": "associate"}'}, "task associate: only a"),
+        (
+            {"config.json": '{"data": {"cell_size": 4}}', "result.json": '{"task": "classify"}'},
+            r"saw permuted images \(data.cell_size=4\)",
+        ),
     ],
 )
 def test_a_folder_without_a_finished_classifier_is_one_line(left, message, tmp_path, capsys):
