@@ -19,7 +19,7 @@ def gelu(x):
     twice = ops.erf(x32 * 0.5**0.5) + 1.0  # 2 F(x)
 
     def gradient(dy):
-        slope = 0.5 * twice + x32 * ops.exp(-0.5 * x32 * x32) * (2.0 * math.pi) ** -0.5
+        slope = 0.5 * (twice + x32 * ops.exp(-0.5 * x32 * x32) * (2.0 / math.pi) ** 0.5)
         return dy * ops.cast(slope, dy.dtype)
 
     # Halved before the product: LiteRT knows its GELU by this order.

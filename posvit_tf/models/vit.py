@@ -137,11 +137,12 @@ def vit(
         )
         # The map is an output of the block so that `intermediates` can read it by name.
         tokens, _ = block(tokens, p, return_map=True)
-    tokens = LayerNorm(dtype=dtype, name="norm")(tokens)
-    if class_token:
-        pooled = tokens[:, 0]  # (B,E)
+    norm = LayerNorm(dtype=dtype, name="norm")
+    if class_token:  # norm(x)[:, 0] = norm(x[:, 0]): the other tokens are not read
+        pooled = norm(tokens[:, 0])  # (B,E)
     else:
-        pooled = keras.layers.GlobalAveragePooling1D(dtype=dtype, name="mean")(tokens)  # (B,E)
+        mean = keras.layers.GlobalAveragePooling1D(dtype=dtype, name="mean")
+        pooled = mean(norm(tokens))  # (B,E)
     logits = keras.layers.Dense(num_classes, dtype="float32", name="logits")(pooled)  # (B,K)
     model = keras.Model(images, logits, name=name)
     if initial_maps == "local":

@@ -9,6 +9,7 @@ from ml_collections import ConfigDict
 
 from posvit_tf.errors import UserError
 from posvit_tf.training import optim
+from posvit_tf.training.fused import use_adam_kernel
 
 
 def seed_states(model: keras.Model) -> list[keras.Variable]:
@@ -86,6 +87,7 @@ def make_update(
             )
         for layer in norms:
             layer.synchronized = True
+    use_adam_kernel(optimizer)
 
     # XLA cannot hold the all-reduce: on several replicas it compiles what stands before it.
     def forward_backward(images, labels):
