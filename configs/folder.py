@@ -29,9 +29,7 @@ from posvit_tf.config import CHOICES, load, parse_arguments
 
 def get_config(arg: str = "") -> ConfigDict:
     args = parse_arguments(arg, attention=CHOICES["model.attention"], size=("nano", "small"))
-    config = load(
-        f"cifar10:size={args.size},attention={args.attention}"
-    ).copy_and_resolve_references()
+    config = load(f"cifar10:size={args.size},attention={args.attention}")
     with config.unlocked():
         del config.data.batch_size, config.data.crop_padding, config.model.patch_size
         config.data.update(

@@ -22,6 +22,11 @@ def test_config_loads_and_says_what_it_is(name):
     assert numbers <= config.RANGES.keys()
 
 
+def test_what_is_unset_can_be_set_in_a_config_built_on_another():
+    loaded = config.load("folder", ["train.steps=3", "model.position_std=0.5", "data.batch_size=8"])
+    assert (loaded.train.steps, loaded.model.position_std, loaded.data.batch_size) == (3, 0.5, 8)
+
+
 def test_digits_has_the_fields_of_cifar10_but_reads_no_folder():
     digits, cifar10 = (dict(fields(config.load(name))) for name in ("digits", "cifar10"))
     assert cifar10.keys() - digits.keys() == {"data.data_dir"}
