@@ -9,7 +9,7 @@ from pathlib import Path
 
 from absl import flags
 
-from posvit_tf.config import load, summaries
+from posvit_tf.config import load, split_overrides, summaries
 from posvit_tf.errors import UserError
 from posvit_tf.training import cluster, logbook
 
@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
 
 def run(argv: list[str]) -> None:
     """Reads the flags, then trains, resumes or shows the run of a workdir."""
-    overrides, argv = split(argv)
+    overrides, argv = split_overrides(argv)
     FLAGS.unparse_flags()
     try:
         words = FLAGS(argv)[1:]
@@ -116,22 +116,6 @@ def run(argv: list[str]) -> None:
     if place.chief:
         task.tell(result, workdir)
         print(f"workdir: {workdir}")
-
-
-def split(argv: list[str]) -> tuple[list[str], list[str]]:
-    """Splits argv into overrides, `FIELD=VALUE` also where it was two words, and the rest."""
-    overrides, others, waiting = [], [], False
-    for word in argv:
-        if word.startswith("--config."):
-            overrides.append(word.removeprefix("--config."))
-            waiting = "=" not in word
-        elif waiting and not word.startswith("--"):
-            overrides[-1] += f"={word}"
-            waiting = False
-        else:
-            others.append(word)
-            waiting = False
-    return overrides, others
 
 
 def new_workdir(config: str) -> Path:

@@ -114,6 +114,22 @@ def load(name: str, overrides: Mapping[str, object] | Sequence[str] = ()) -> Con
     return config.lock()
 
 
+def split_overrides(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Splits argv into overrides, `FIELD=VALUE` also where it was two words, and the rest."""
+    overrides, others, waiting = [], [], False
+    for word in argv:
+        if word.startswith("--config."):
+            overrides.append(word.removeprefix("--config."))
+            waiting = "=" not in word
+        elif waiting and not word.startswith("--"):
+            overrides[-1] += f"={word}"
+            waiting = False
+        else:
+            others.append(word)
+            waiting = False
+    return overrides, others
+
+
 def parse_arguments(text: str, **allowed: tuple[str, ...] | int | float | bool) -> SimpleNamespace:
     """Reads the part of a config's name after the colon.
 

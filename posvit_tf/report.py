@@ -53,7 +53,7 @@ def classification(workdir: Path) -> Path:
     from posvit_tf.data import sources
     from posvit_tf.pages import run
     from posvit_tf.tasks import classify
-    from posvit_tf.training import loop
+    from posvit_tf.training.replicas import Replicas
 
     model, class_names, config = classify.load(workdir)
     source = sources.load(config.data)
@@ -63,8 +63,8 @@ def classification(workdir: Path) -> Path:
             f"({len(class_names)} then, {len(source.class_names)} now, or other names): bring the data "
             "back to make its page"
         )
-    evaluate = loop.Evaluator(config, tf.distribute.get_strategy(), model)
-    return run.write(workdir, model, source.test, evaluate.logits(source.test), class_names)
+    logits = Replicas(config, tf.distribute.get_strategy(), model).logits(source.test)
+    return run.write(workdir, model, source.test, logits, class_names)
 
 
 def main(argv: Sequence[str]) -> int:

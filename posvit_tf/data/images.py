@@ -10,39 +10,18 @@ from functools import partial
 import numpy as np
 import tensorflow as tf
 
-from posvit_tf.data import augment, autoaugment, permute
+from posvit_tf.data import augment, autoaugment
+from posvit_tf.data.batches import replica_batch_size, updates_per_epoch
 from posvit_tf.data.pictures import Pictures
 from posvit_tf.data.sources import Split
 from posvit_tf.errors import UserError
 
 
-def updates_per_epoch(n: int, batch_size: int, accumulate: int) -> int:
-    """floor(n / (accumulate * batch_size)): an epoch's incomplete last update is dropped.
-
-    Raises:
-        UserError: if the n examples do not fill a single update.
-    """
-    needed = accumulate * batch_size
-    if needed > n:
-        raise UserError(
-            f"one update takes {needed} examples (data.batch_size={batch_size} x "
-            f"train.accumulate={accumulate}) but the training set holds {n}: lower "
-            f"data.batch_size or train.accumulate"
-        )
-    return n // needed
-
-
-def replica_batch_size(batch_size: int, replicas: int, field: str) -> int:
-    """batch_size / replicas, the examples of a batch that one replica computes.
-
-    Raises:
-        UserError: if the batch does not divide evenly.
-    """
-    share, rest = divmod(batch_size, replicas)
-    if rest or not share:
-        near = " or ".join(str(size * replicas) for size in (share, share + 1) if size)
-        raise UserError(f"{field}={batch_size} does not divide by {replicas} replicas: use {near}")
-    return share
+def permuted_in_graph(images: tf.Tensor, order: np.ndarray) -> tf.Tensor:
+    """`permute.permuted` for a batch (B, H, W, C) of tf.data."""
+    batch, height, width, channels = images.shape
+    flat = tf.reshape(images, (batch, height * width, channels))  # (B,H*W,C)
+    return tf.reshape(tf.gather(flat, order, axis=1), images.shape)  # (B,H,W,C)
 
 
 def gatherer(images: np.ndarray | Pictures) -> Callable[[tf.Tensor], tf.Tensor]:
@@ -128,7 +107,7 @@ def train_dataset(
         chosen = shared(shuffled)  # (k*B/R,)
         batch = gather(chosen)  # (k*B/R,H,W,C)
         if order is not None and permute_first:
-            batch = permute.permuted_in_graph(batch, order)  # (k*B/R,H,W,C)
+            batch = permuted_in_graph(batch, order)  # (k*B/R,H,W,C)
         update_seed = tf.stack([tf.constant(seed, tf.int64), update])
         if crop_padding or flip:
             draws = augment.draw(update_seed, count, padding=crop_padding, flip=flip)
@@ -138,7 +117,7 @@ def train_dataset(
             for rows in autoaugment.draw(tf.random.fold_in(update_seed, 1), count, policy):
                 batch = autoaugment.apply(batch, shared(rows), operations)  # (k*B/R,H,W,3)
         if order is not None and not permute_first:
-            batch = permute.permuted_in_graph(batch, order)  # (k*B/R,H,W,C)
+            batch = permuted_in_graph(batch, order)  # (k*B/R,H,W,C)
         batch = tf.reshape(batch, (accumulate, share, *batch.shape[1:]))  # (k,B/R,H,W,C)
         return batch, tf.reshape(tf.gather(labels, chosen), (accumulate, share))
 
@@ -185,7 +164,7 @@ def eval_dataset(
         part = gather(tf.range(tf.minimum(start, n), tf.minimum(start + share, n)))  # (<=B/R,H,W,C)
         part = tf.pad(part, ((0, share - tf.shape(part)[0]), (0, 0), (0, 0), (0, 0)))
         part = tf.ensure_shape(part, (share, *split.images.shape[1:]))  # (B/R,H,W,C)
-        return part if order is None else permute.permuted_in_graph(part, order)
+        return part if order is None else permuted_in_graph(part, order)
 
     elements = tf.data.Dataset.range(-(-n // batch_size) * len(own))
     elements = elements.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

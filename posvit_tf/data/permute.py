@@ -5,7 +5,6 @@ way for all images of a data set: what is near and what is far is forgotten, and
 """
 
 import numpy as np
-import tensorflow as tf
 from ml_collections import ConfigDict
 
 from posvit_tf.errors import UserError
@@ -63,13 +62,6 @@ def permuted(images: np.ndarray, order: np.ndarray | None) -> np.ndarray:
     n, height, width, channels = images.shape
     flat = images.reshape(n, height * width, channels)  # (n,H*W,C)
     return flat[:, order].reshape(images.shape)
-
-
-def permuted_in_graph(images: tf.Tensor, order: np.ndarray) -> tf.Tensor:
-    """`permuted` for a batch (B, H, W, C) of tf.data."""
-    batch, height, width, channels = images.shape
-    flat = tf.reshape(images, (batch, height * width, channels))  # (B,H*W,C)
-    return tf.reshape(tf.gather(flat, order, axis=1), images.shape)  # (B,H,W,C)
 
 
 def unpermute_map(maps: np.ndarray, order: np.ndarray) -> np.ndarray:

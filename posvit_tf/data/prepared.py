@@ -47,12 +47,29 @@ def read(builder: tfds.core.DatasetBuilder, split: str) -> tuple[np.ndarray, np.
     Raises:
         UserError: if a file is missing, cut short or garbled.
     """
+    return _read(builder, split)
+
+
+def encoded(builder: tfds.core.DatasetBuilder, split: str) -> tuple[list[bytes], np.ndarray]:
+    """As `read`, with each image as the PNG or JPEG file that is stored.
+
+    Raises:
+        UserError: as `read`.
+    """
+    files, labels = _read(builder, split, decoders={"image": tfds.decode.SkipDecoding()})
+    return files.tolist(), labels
+
+
+def _read(
+    builder: tfds.core.DatasetBuilder, split: str, **options
+) -> tuple[np.ndarray, np.ndarray]:
     try:
         images, labels = builder.as_dataset(
             split=split,
             batch_size=-1,
             as_supervised=True,
             read_config=tfds.ReadConfig(interleave_cycle_length=1),
+            **options,
         )
     except (tf.errors.OpError, OSError, ValueError) as error:
         raise _unreadable(builder.data_dir, error) from error

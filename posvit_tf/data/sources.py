@@ -1,9 +1,12 @@
 """A data set, cut into training, evaluation and test examples."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow_datasets as tfds
@@ -11,9 +14,10 @@ from ml_collections import ConfigDict
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from posvit_tf.data import folder, prepared
-from posvit_tf.data.pictures import Pictures
 from posvit_tf.errors import UserError
+
+if TYPE_CHECKING:
+    from posvit_tf.data.pictures import Pictures
 
 NAMES = ("digits", "cifar10", "cifar100", "svhn_cropped", "folder")
 SAMPLE = 4096  # pictures that tell the moments of a set not kept in memory
@@ -82,15 +86,38 @@ def load(data: ConfigDict) -> Source:
         raise UserError(f"unknown data.name={data.name!r}: use one of {', '.join(NAMES)}")
     if data.name == "digits":
         wholes, class_names = _digits()
-        infos, read = _infos(wholes), wholes.__getitem__
-    elif data.name == "folder":
-        found = folder.find(data)
-        infos, class_names, read = _infos(found.splits), found.class_names, found.splits.__getitem__
-    else:
-        builder = prepared.find(data.name, data.data_dir)
-        infos, class_names = builder.info.splits, tuple(builder.info.features["label"].names)
-        read = partial(prepared.read, builder)
+        return cut(data, _infos(wholes), class_names, wholes.__getitem__)
+    # Not above: they import TensorFlow, and the rest also serves where it is not installed.
+    from posvit_tf.data import folder, prepared
 
+    if data.name == "folder":
+        found = folder.find(data)
+        read = found.splits.__getitem__
+        return cut(data, _infos(found.splits), found.class_names, read, found.open)
+    builder = prepared.find(data.name, data.data_dir)
+    class_names = tuple(builder.info.features["label"].names)
+    return cut(data, builder.info.splits, class_names, partial(prepared.read, builder))
+
+
+def cut(
+    data: ConfigDict,
+    infos: Mapping[str, tfds.core.SplitInfo],
+    class_names: tuple[str, ...],
+    read: Callable[[str], tuple[np.ndarray, np.ndarray]],
+    opened: Callable[..., list[np.ndarray | Pictures]] | None = None,
+) -> Source:
+    """The examples that the split strings of `data` name.
+
+    Args:
+        data: as for `load`.
+        infos: of the splits that there are, by name.
+        class_names: label -> name.
+        read: a split's name -> all its images (n, H, W, C) uint8 and labels (n,) int32.
+        opened: where `read` gives other things than images, makes images of those of each part.
+
+    Raises:
+        UserError: as for `load`.
+    """
     specs = {"train": data.train_split, "eval": data.eval_split, "test": data.test_split}
     if not data.eval_split:
         del specs["eval"]
@@ -113,14 +140,14 @@ def load(data: ConfigDict) -> Source:
                 f"{specs[role]!r} is outside its {len(class_names)} classes "
                 f"(0 to {len(class_names) - 1}): correct the labels or the list of class names"
             )
-    if data.name == "folder":
-        opened = found.open(*(split.images for split in splits.values()))
+    if opened:
+        images = opened(*(split.images for split in splits.values()))
         splits = {
-            role: Split(images, split.labels)
-            for (role, split), images in zip(splits.items(), opened, strict=True)
+            role: Split(i, split.labels)
+            for (role, split), i in zip(splits.items(), images, strict=True)
         }
     sample = splits["train"].images
-    if isinstance(sample, Pictures):
+    if not isinstance(sample, np.ndarray):
         sample = sample[:: -(-len(sample) // SAMPLE)]
     mean, std = _moments(sample)
     return Source(

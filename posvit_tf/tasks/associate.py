@@ -14,6 +14,7 @@ from posvit_tf.theory.processes import PROCESSES, Run
 from posvit_tf.theory.settings import Setting, from_config, name_of
 from posvit_tf.theory.summary import over_seeds, told
 from posvit_tf.training import logbook
+from posvit_tf.training.board import Board
 
 GLM_BOUND = 1 / 8  # in the paper's regime no generalised linear model errs less
 
@@ -30,7 +31,7 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     setting = from_config(config)
     describe(setting)
     seeds = range(config.seed, config.seed + config.seeds)
-    log = logbook.Logbook(workdir, update=-1)
+    log = logbook.Logbook(workdir, update=-1, board=Board)
     runs = []
     for seed in seeds:
         runs.append(PROCESSES[config.process](setting, seed))

@@ -2,22 +2,22 @@
 
 import hashlib
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import keras
-import tensorflow as tf
 from ml_collections import ConfigDict
 
 from posvit_tf.analysis import figures
-from posvit_tf.data import permute, pictures, sources
+from posvit_tf.data import permute, sources
 from posvit_tf.errors import UserError
 from posvit_tf.models.build import build, parameters
 from posvit_tf.models.vit import patch_for, wiring
 from posvit_tf.pages import html
 from posvit_tf.pages import run as page
-from posvit_tf.training import checkpoint, cluster, logbook, loop
-from posvit_tf.training import strategy as strategies
+from posvit_tf.training import checkpoint, logbook, loop, optim
+from posvit_tf.training.cluster import Processes
 
 
 class Loaded(NamedTuple):
@@ -55,65 +55,82 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     Raises:
         UserError: bad data or settings, a loss that is not finite, out of memory.
     """
+    # Not above: the other functions also serve where TensorFlow is not installed.
+    from posvit_tf.data import pictures
+    from posvit_tf.training import strategy as strategies
+    from posvit_tf.training.board import Board
+    from posvit_tf.training.replicas import Replicas
+
     strategy = strategies.make(config)
-    processes = strategies.Processes(cluster.place(config), strategy)
-    with processes.noticed(), pictures.noticed():
-        return train_and_test(config, workdir, strategy, processes)
+    processes = strategies.processes(config, strategy)
+    with strategies.explained(config), pictures.noticed():
+        if processes.place.count > 1:
+            token = workdir / logbook.LOCK  # the chief's, if all see one folder
+            seen = token.read_text() if token.exists() else None
+            if not processes.alike(sorted(logbook.flat(logbook.plain(config)).items()), seen):
+                raise UserError(
+                    f"process {processes.place.index} of {processes.place.count} was not started like the "
+                    "others: all need the same config and a --workdir that is one folder for all of them"
+                )
+        keras.utils.set_random_seed(config.seed)
+        source = sources.load(config.data)
+        config, derived = completed(config, source)
+        if derived and processes.place.chief:
+            print(f"chosen from the data: {' '.join(f'{f}={v}' for f, v in derived.items())}")
+        with strategy.scope():
+            model, optimizer, plan = start(config, source, strategy.num_replicas_in_sync)
+        trainer = Replicas(config, strategy, model, optimizer)
+        return train_and_test(config, workdir, source, plan, processes, trainer, Board)
 
 
-def train_and_test(
-    config: ConfigDict,
-    workdir: Path,
-    strategy: tf.distribute.Strategy,
-    processes: strategies.Processes,
-) -> dict:
-    """What `run` does once its devices are there."""
-    if processes.place.count > 1:
-        token = workdir / logbook.LOCK  # the chief's, if all see one folder
-        seen = token.read_text() if token.exists() else None
-        if not processes.alike(sorted(logbook.flat(logbook.plain(config)).items()), seen):
-            raise UserError(
-                f"process {processes.place.index} of {processes.place.count} was not started like the "
-                "others: all need the same config and a --workdir that is one folder for all of them"
-            )
-    keras.utils.set_random_seed(config.seed)
-    source = sources.load(config.data)
-    config, derived = completed(config, source)
-    if derived and processes.place.chief:
-        print(f"chosen from the data: {' '.join(f'{f}={v}' for f, v in derived.items())}")
-    with strategy.scope():
-        model = build(config, source.facts)
+def start(
+    config: ConfigDict, source: sources.Source, replicas: int
+) -> tuple[keras.Model, keras.optimizers.Optimizer, loop.Plan]:
+    """What a run starts from; the model is new or has the weights that `init_from` names."""
+    model = build(config, source.facts)
     weights = checkpoint.named(model.weights, "weights")
-    order = permute.pixel_order(config.data, source.train.images.shape)
-    probe, first_maps = permute.permuted(source.train.images[:4], order), None
-    # The seed alone makes them, so a resumed run has them, too; other weights are no start of this run.
-    if config.model.name == "vit" and not config.init_from:
-        first_maps = figures.attention_maps(model, probe)
     if config.init_from:
         start = Path(config.init_from).expanduser()
         file = start / "checkpoints" / "best.npz" if start.is_dir() else start
         checkpoint.assign(weights, checkpoint.load(file)[0], str(file))
         print(f"weights from {file}")
-    plan = loop.plan(config, len(source.train.labels), strategy.num_replicas_in_sync)
-    if processes.place.chief:
-        describe(config, strategy, source, model, plan)
+    plan = loop.plan(config, len(source.train.labels), replicas)
+    learning_rate = optim.schedule(config.optimizer, plan.updates, plan.warmup)
+    optimizer = optim.make(config.optimizer, config.precision, model, learning_rate)
+    return model, optimizer, plan
 
-    evaluate = loop.Evaluator(config, strategy, model)
-    try:
-        log = loop.train(config, workdir, plan, strategy, processes, source, model, evaluate)
-        digest = hashlib.sha256()
-        for value in checkpoint.values(weights).values():
-            digest.update(value.tobytes())
-        best, record = checkpoint.load(workdir / "checkpoints" / "best.npz")
-        checkpoint.assign(weights, best, str(workdir))
-        logits = evaluate.logits(source.test)
-        test = loop.measure(source.test.labels, logits)
-    except tf.errors.ResourceExhaustedError as error:
-        raise UserError(
-            f"out of memory with data.batch_size={config.data.batch_size} and "
-            f"data.eval_batch_size={config.data.eval_batch_size}: halve them; "
-            "train.accumulate=2 then trains alike"
-        ) from error
+
+def train_and_test(
+    config: ConfigDict,
+    workdir: Path,
+    source: sources.Source,
+    plan: loop.Plan,
+    processes: Processes,
+    trainer: loop.Trainer,
+    board: Callable | None = None,
+) -> dict:
+    """What `run` does once its model stands on its devices; on any backend.
+
+    Returns:
+        The content of result.json.
+    """
+    model = trainer.model
+    if processes.place.chief:
+        describe(config, source, trainer, plan)
+    order = permute.pixel_order(config.data, source.train.images.shape)
+    probe, first_maps = permute.permuted(source.train.images[:4], order), None
+    # The seed alone makes them, so a resumed run has them, too; other weights are no start of this run.
+    if config.model.name == "vit" and not config.init_from:
+        first_maps = figures.attention_maps(model, probe)
+    log = loop.train(config, workdir, plan, processes, source, trainer, board)
+    weights = checkpoint.named(model.weights, "weights")
+    digest = hashlib.sha256()
+    for value in checkpoint.values(weights).values():
+        digest.update(value.tobytes())
+    best, record = checkpoint.load(workdir / "checkpoints" / "best.npz")
+    checkpoint.assign(weights, best, str(workdir))
+    logits = trainer.logits(source.test)
+    test = loop.measure(source.test.labels, logits)
 
     seconds = log.lines[-1]["seconds"] if log.lines else 0.0
     epoch = plan.epoch(plan.updates)
@@ -125,7 +142,7 @@ def train_and_test(
         "steps": plan.updates,
         "epochs": plan.updates / plan.per_epoch,
         "parameters": parameters(model),
-        "replicas": strategy.num_replicas_in_sync,
+        "replicas": trainer.replicas,
         "weights_sha256": digest.hexdigest(),
         "eval": record["eval"],
         "test": test,
@@ -165,27 +182,22 @@ def completed(config: ConfigDict, source: sources.Source) -> tuple[ConfigDict, d
 
 
 def describe(
-    config: ConfigDict,
-    strategy: tf.distribute.Strategy,
-    source: sources.Source,
-    model: keras.Model,
-    plan: loop.Plan,
+    config: ConfigDict, source: sources.Source, trainer: loop.Trainer, plan: loop.Plan
 ) -> None:
     """Prints what is about to run, with the lengths derived from the config."""
-    replicas = strategy.num_replicas_in_sync
+    model = trainer.model
     height, width, channels = source.train.images.shape[1:]
     sizes = {
         role: len(split.labels) if split else 0
         for role, split in (("train", source.train), ("eval", source.eval), ("test", source.test))
     }
-    device = next((kind for kind in ("TPU", "GPU") if tf.config.list_logical_devices(kind)), "CPU")
     print(
         f"data: {source.name}, {height}x{width}x{channels}, {len(source.class_names)} classes, "
         f"{sizes['train']} train / {sizes['eval']} eval / {sizes['test']} test\n"
         f"{describe_model(config, model)}\n"
         f"{describe_cells(config.data)}"
         f"training: {plan.updates} updates ({plan.per_epoch} an epoch, {plan.warmup} of warm-up), "
-        f"batch {config.data.batch_size} = {replicas} {device} x {plan.share}"
+        f"batch {config.data.batch_size} = {trainer.replicas} {trainer.device} x {plan.share}"
         + (f" x {config.train.accumulate} micro-batches" if config.train.accumulate > 1 else ""),
         flush=True,
     )

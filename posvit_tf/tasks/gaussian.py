@@ -10,6 +10,7 @@ from posvit_tf.theory.gaussian import gaussian
 from posvit_tf.theory.settings import GAUSSIAN_SETTINGS, from_config, name_of
 from posvit_tf.theory.summary import over_seeds, told
 from posvit_tf.training import logbook
+from posvit_tf.training.board import Board
 
 
 def run(config: ConfigDict, workdir: Path) -> dict:
@@ -23,7 +24,7 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     """
     setting = from_config(config)
     seeds = range(config.seed, config.seed + config.seeds)
-    log = logbook.Logbook(workdir, update=-1)
+    log = logbook.Logbook(workdir, update=-1, board=Board)
     runs = []
     for seed in seeds:
         runs.append(gaussian(setting, config.linear, seed))

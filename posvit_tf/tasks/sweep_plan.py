@@ -18,6 +18,7 @@ from posvit_tf.errors import UserError
 from posvit_tf.models.build import build
 from posvit_tf.tasks.sweep_runs import Run, cell_name, threads
 from posvit_tf.training import logbook, loop, optim, strategy
+from posvit_tf.training.replicas import train_dataset
 from posvit_tf.training.step import make_update
 
 LEAST_SECONDS, LEAST_UPDATES = 3.0, 2  # that each model is timed
@@ -172,7 +173,7 @@ def measure(config: ConfigDict) -> Pace:
             config.optimizer, config.precision, model, config.optimizer.learning_rate
         )
     update = make_update(config, devices, model, optimizer)
-    batches = iter(loop.train_dataset(config, devices, split))
+    batches = iter(train_dataset(config, devices, split))
 
     def updates(number: int) -> float:
         """Seconds of so many."""

@@ -12,6 +12,7 @@ from posvit_tf.theory.settings import from_config, name_of
 from posvit_tf.theory.summary import over_seeds
 from posvit_tf.theory.transfer import transfer_errors
 from posvit_tf.training import logbook
+from posvit_tf.training.board import Board
 
 
 def sizes_up_to(largest: int) -> tuple[int, ...]:
@@ -32,7 +33,7 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     describe(setting)
     sizes = sizes_up_to(config.largest_n)
     seeds = range(config.seed, config.seed + config.seeds)
-    log = logbook.Logbook(workdir, update=-1)
+    log = logbook.Logbook(workdir, update=-1, board=Board)
     sources, found = [], []
     for seed in seeds:
         sources.append(realistic(setting, seed))

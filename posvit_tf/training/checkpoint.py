@@ -29,7 +29,7 @@ def named(variables: list[keras.Variable], prefix: str) -> dict[str, keras.Varia
 
 def values(variables: dict[str, keras.Variable]) -> dict[str, np.ndarray]:
     """The variables' values on the host."""
-    return {name: v.value.numpy() for name, v in variables.items()}
+    return {name: np.asarray(v.value) for name, v in variables.items()}
 
 
 def save(path: Path, arrays: dict[str, np.ndarray], meta: dict) -> None:

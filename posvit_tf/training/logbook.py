@@ -8,11 +8,10 @@ import json
 import os
 import platform
 import shlex
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ from ml_collections import ConfigDict
 
 from posvit_tf.errors import UserError
 
-VERSIONS = ("posvit_tf", "tensorflow", "keras", "numpy", "tensorflow-datasets")
+VERSIONS = ("posvit_tf", "tensorflow", "jax", "keras", "numpy", "tensorflow-datasets")
 LOCK = ".lock"  # of a workdir; its last line names the process that worked there last
 UNWRITABLE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),
@@ -163,7 +162,8 @@ def command() -> str:
         text=True,
         check=False,
     ).stdout.strip()
-    versions = " ".join(f"{name}={importlib.metadata.version(name)}" for name in VERSIONS)
+    installed = {found.name: found.version for found in importlib.metadata.distributions()}
+    versions = " ".join(f"{name}={installed[name]}" for name in VERSIONS if name in installed)
     cluster = os.environ.get("TF_CONFIG")
     line = (f"TF_CONFIG={shlex.quote(cluster)} " if cluster else "") + shlex.join(
         ["python", *sys.argv]
@@ -255,24 +255,27 @@ def read_lines(path: Path) -> list[dict]:
 
 
 class Logbook:
-    """metrics.jsonl and the TensorBoard files made from it.
+    """metrics.jsonl, and a board that shows its lines.
 
     Args:
         workdir: of the run.
         update: updates already done; later lines, of a run that was cut off, are dropped, so that
             steps only grow.
         writes: whether this process writes them, or only keeps the lines of its own.
+        board: makes, of the workdir, what is called with each line; `board.Board`, or none.
     """
 
-    def __init__(self, workdir: Path, update: int, writes: bool = True):
+    def __init__(
+        self,
+        workdir: Path,
+        update: int,
+        writes: bool = True,
+        board: Callable[[Path], Callable[[dict], None]] | None = None,
+    ):
         self.lines = []
         self.file = None
         if not writes:
             return
-        # Not at the top of the file: preparing a workdir should not wait for TensorFlow.
-        import tensorflow as tf
-
-        self.tf = tf
         path = workdir / "metrics.jsonl"
         # The test is evaluated again by whoever finishes the run.
         self.lines = [
@@ -282,11 +285,9 @@ class Logbook:
         temporary.write_text("".join(json.dumps(line) + "\n" for line in self.lines))
         os.replace(temporary, path)
         self.file = open(path, "a")
-        self.board = workdir / "tensorboard"
-        shutil.rmtree(self.board, ignore_errors=True)
-        self.writer = tf.summary.create_file_writer(str(self.board))
-        for line in self.lines:
-            self._board(line)
+        self.board = board(workdir) if board else None
+        for line in self.lines if self.board else ():
+            self.board(line)
 
     def write(self, **line) -> None:
         """Adds one line: step, epoch, split, loss, accuracy, examples, seconds, ...
@@ -305,20 +306,8 @@ class Logbook:
                 f"cannot write {self.file.name}: {error.strerror}; the checkpoints are kept: "
                 "make room and run the same command again"
             ) from error
-        self._board(line)
-
-    def _board(self, line: dict) -> None:
-        try:
-            with self.writer.as_default(step=line["step"]):
-                for name, value in line.items():
-                    if name not in ("step", "split"):
-                        self.tf.summary.scalar(f"{line['split']}/{name}", value)
-            self.writer.flush()
-        except self.tf.errors.OpError as error:
-            raise UserError(
-                f"cannot write {self.board}: {error.message}; the checkpoints are kept: "
-                "make room and run the same command again"
-            ) from error
+        if self.board:
+            self.board(line)
 
 
 class Progress:

@@ -1,26 +1,24 @@
-"""The training loop: one for every strategy, read from top to bottom."""
+"""The training loop: one for every backend and strategy, read from top to bottom. Imports no TensorFlow."""
 
 import contextlib
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import keras
 import numpy as np
-import tensorflow as tf
 from ml_collections import ConfigDict
 
-from posvit_tf.data import images, permute
-from posvit_tf.data.pictures import Pictures
+from posvit_tf.data import batches
 from posvit_tf.data.sources import Source, Split
 from posvit_tf.errors import UserError
 from posvit_tf.training import checkpoint, optim
+from posvit_tf.training.cluster import Processes
 from posvit_tf.training.interrupt import Interrupt, command_to_go_on
 from posvit_tf.training.logbook import Logbook, Progress
-from posvit_tf.training.step import make_forward, make_update
-from posvit_tf.training.strategy import Processes
 
 LOG_EVERY = 50  # updates; the host waits for the device only then
 TOP5_CLASSES = 20  # with fewer, chance alone is among five too often
@@ -46,55 +44,58 @@ def plan(config: ConfigDict, n: int, replicas: int) -> Plan:
     Raises:
         UserError: the training set does not fill an update, or a batch does not divide by the replicas.
     """
-    images.replica_batch_size(config.data.eval_batch_size, replicas, "data.eval_batch_size")
-    share = images.replica_batch_size(config.data.batch_size, replicas, "data.batch_size")
+    batches.replica_batch_size(config.data.eval_batch_size, replicas, "data.eval_batch_size")
+    share = batches.replica_batch_size(config.data.batch_size, replicas, "data.batch_size")
     steps, epochs = config.train.steps, config.train.epochs
-    per_epoch = images.updates_per_epoch(n, config.data.batch_size, config.train.accumulate)
+    per_epoch = batches.updates_per_epoch(n, config.data.batch_size, config.train.accumulate)
     updates = steps if steps is not None else epochs * per_epoch
     warmup = optim.warmup_updates(config.optimizer, updates, per_epoch)
     return Plan(per_epoch, updates, warmup, share)
 
 
-def distribute(strategy: tf.distribute.Strategy, make_dataset, split: Split, **options):
-    """The dataset of every replica's share, from `images.train_dataset` or `images.eval_dataset`."""
-
-    def worker_dataset(context: tf.distribute.InputContext) -> tf.data.Dataset:
-        local = context.num_replicas_in_sync // context.num_input_pipelines
-        first = context.input_pipeline_id * local
-        return make_dataset(
-            split,
-            own=range(first, first + local),
-            replicas=context.num_replicas_in_sync,
-            **options,
-        )
-
-    return strategy.distribute_datasets_from_function(worker_dataset)
-
-
-def train_dataset(
-    config: ConfigDict, strategy: tf.distribute.Strategy, split: Split, start_update: int = 0
-):
-    """Every replica's share of update `start_update` and of all later ones, as `config.data` says."""
-    return distribute(
-        strategy,
-        images.train_dataset,
-        split,
-        batch_size=config.data.batch_size,
-        accumulate=config.train.accumulate,
-        seed=config.seed,
-        crop_padding=config.data.crop_padding,
-        flip=config.data.flip,
-        policy=config.data.autoaugment,
-        order=permute.pixel_order(config.data, split.images.shape),
-        permute_first=config.data.permute_first,
-        start_update=start_update,
+def out_of_memory(config: ConfigDict) -> UserError:
+    """What to do when a device's memory does not hold an update or an evaluation."""
+    return UserError(
+        f"out of memory with data.batch_size={config.data.batch_size} and "
+        f"data.eval_batch_size={config.data.eval_batch_size}: halve them; "
+        "train.accumulate=2 then trains alike"
     )
+
+
+class Trainer(Protocol):
+    """A model and its optimizer on the devices of a backend: `Replicas` or `Accelerator`.
+
+    Attributes:
+        replicas: on how many devices.
+        device: their kind: CPU, GPU or TPU.
+    """
+
+    model: keras.Model
+    optimizer: keras.optimizers.Optimizer
+    replicas: int
+    device: str
+
+    def updates(self, source: Source, done: int) -> Iterator:
+        """Makes update `done`, counted from 0, and all later ones, each when it is asked for.
+
+        Yields:
+            [mean loss, accuracy] of the update's examples, which nobody has waited for.
+        """
+
+    def settle(self) -> None:
+        """Lets the variables of model and optimizer hold the values of the last update."""
+
+    def scope(self) -> contextlib.AbstractContextManager:
+        """Inside, the variables may be set from each other."""
+
+    def logits(self, split: Split) -> np.ndarray:
+        """float32 (n, K) of the images of a split, in its order, by the variables as they stand."""
 
 
 def fingerprint(split: Split) -> str:
     """SHA-256 of images and labels: a run is not resumed on other data."""
     images = split.images
-    if isinstance(images, Pictures):
+    if not isinstance(images, np.ndarray):
         digest = hashlib.sha256(f"{images.shape} {''.join(images.digests)}".encode())
     else:
         digest = hashlib.sha256(np.ascontiguousarray(images))
@@ -142,7 +143,8 @@ def measure(labels: np.ndarray, logits: np.ndarray) -> dict:
             "the model's outputs on the evaluation images are not finite: lower "
             "optimizer.learning_rate, or set precision=float32"
         )
-    losses = keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True).numpy()
+    losses = keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+    losses = keras.ops.convert_to_numpy(losses)  # (n,)
     correct = logits.argmax(axis=1) == labels
     counts = np.bincount(labels)
     recognised = np.bincount(labels, correct)
@@ -152,48 +154,22 @@ def measure(labels: np.ndarray, logits: np.ndarray) -> dict:
         "balanced_accuracy": float((recognised[counts > 0] / counts[counts > 0]).mean()),
     }
     if logits.shape[1] >= TOP5_CLASSES:
-        among = keras.ops.in_top_k(labels, logits, 5).numpy()
+        among = keras.ops.convert_to_numpy(keras.ops.in_top_k(labels, logits, 5))  # (n,)
         figures["top5_accuracy"] = float(among.mean())
     return {**figures, "examples": len(labels)}
 
 
-class Evaluator:
-    """Loss and accuracies over every example of a split, each counted once, on any number of replicas."""
-
-    def __init__(self, config: ConfigDict, strategy: tf.distribute.Strategy, model: keras.Model):
-        self.strategy = strategy
-        self.data = config.data
-        self.forward = make_forward(config, strategy, model)
-
-    def logits(self, split: Split) -> np.ndarray:
-        """float32 (n, K), in the order of the split."""
-        dataset = distribute(
-            self.strategy,
-            images.eval_dataset,
-            split,
-            batch_size=self.data.eval_batch_size,
-            order=permute.pixel_order(self.data, split.images.shape),
-        )
-        batches = [self.forward(batch) for batch in dataset]
-        return np.concatenate([b.numpy() for b in batches])[: len(split.labels)]
-
-    def __call__(self, split: Split) -> dict:
-        """`measure` of a split."""
-        return measure(split.labels, self.logits(split))
-
-
 @contextlib.contextmanager
-def averaged(
-    strategy: tf.distribute.Strategy, model: keras.Model, optimizer: keras.optimizers.Optimizer
-) -> Iterator[None]:
+def averaged(trainer: Trainer) -> Iterator[None]:
     """Inside, the model holds the moving averages of its weights, where the optimizer keeps any."""
+    optimizer = trainer.optimizer
     keeper = getattr(optimizer, "inner_optimizer", optimizer)  # within a LossScaleOptimizer
-    if not keeper.use_ema or not keeper.iterations.value.numpy():
+    if not keeper.use_ema or not int(np.asarray(keeper.iterations.value)):
         yield
         return
-    weights = model.trainable_variables
-    kept = [v.value.numpy() for v in weights]
-    with strategy.scope():
+    weights = trainer.model.trainable_variables
+    kept = [np.asarray(v.value).copy() for v in weights]
+    with trainer.scope():
         keeper.finalize_variable_values(weights)
     yield
     for variable, value in zip(weights, kept, strict=True):
@@ -204,16 +180,16 @@ def train(
     config: ConfigDict,
     workdir: Path,
     run: Plan,
-    strategy: tf.distribute.Strategy,
     processes: Processes,
     source: Source,
-    model: keras.Model,
-    evaluate: Evaluator,
+    trainer: Trainer,
+    board: Callable | None = None,
 ) -> Logbook:
-    """Trains the model to the end of its plan `run`, from the last checkpoint of the workdir if there is one.
+    """Trains to the end of the plan `run`, from the last checkpoint of the workdir if there is one.
 
     On return the model holds the last weights, and checkpoints/best.npz the ones to report: the best on
     the eval split, or the last without one; with a moving average on, the averaged ones.
+    `board` goes to the `Logbook`.
 
     Raises:
         UserError: a loss that is not finite, data or model other than the checkpoint's, out of memory.
@@ -221,18 +197,16 @@ def train(
     """
     # ---------------------------------------------------------------- what the run is
     learning_rate = optim.schedule(config.optimizer, run.updates, run.warmup)
-    with strategy.scope():
-        optimizer = optim.make(config.optimizer, config.precision, model, learning_rate)
-    update_weights = make_update(config, strategy, model, optimizer, class_weights(config, source))
     variables = {
-        **checkpoint.named(model.variables, "model"),
-        **checkpoint.named(optimizer.variables, "optimizer"),
+        **checkpoint.named(trainer.model.variables, "model"),
+        **checkpoint.named(trainer.optimizer.variables, "optimizer"),
     }
     folder = workdir / "checkpoints"
     record = {
         "seed": config.seed,
         "batch_size": config.data.batch_size,
         "accumulate": config.train.accumulate,
+        "backend": keras.backend.backend(),  # each draws order, crops and dropout in its own way
         "data": fingerprint(source.train),
         "facts": source.facts,
     }
@@ -243,7 +217,7 @@ def train(
     restored = checkpoint.latest(folder)
     if restored is not None:
         arrays, meta = restored
-        for key in ("seed", "batch_size", "accumulate", "data"):
+        for key in ("seed", "batch_size", "accumulate", "backend", "data"):
             if meta[key] != record[key]:
                 raise UserError(
                     f"the checkpoint in {folder} is of a run on other {key} ({meta[key]} there, "
@@ -267,7 +241,7 @@ def train(
         )
     if chief:
         checkpoint.set_aside(folder, done)
-    log = Logbook(workdir, done, chief)
+    log = Logbook(workdir, done, chief, board)
     started = time.monotonic()
 
     def seconds() -> float:
@@ -276,6 +250,7 @@ def train(
     def save() -> None:
         if not chief:
             return
+        trainer.settle()
         arrays = {**checkpoint.values(variables), "figures": np.array(figures, "float32")}
         meta = {**record, "update": done, "best": best, "seconds": seconds()}
         checkpoint.save(folder / f"update_{done:09d}.npz", arrays, meta)
@@ -284,15 +259,14 @@ def train(
     def save_best(figure: dict | None) -> None:
         if not chief:
             return
-        weights = checkpoint.values(checkpoint.named(model.weights, "weights"))
+        weights = checkpoint.values(checkpoint.named(trainer.model.weights, "weights"))
         checkpoint.save(folder / "best.npz", weights, {**record, "update": done, "eval": figure})
 
     # ---------------------------------------------------------------- the updates
-    dataset = train_dataset(config, strategy, source.train, start_update=done)
+    updates = trainer.updates(source, done)
     with Interrupt() as interrupt:
-        batches = iter(dataset)
         while done < run.updates:
-            figures.append(update_weights(*next(batches), tf.constant(done, tf.int64)))
+            figures.append(next(updates))
             done += 1
             last = done == run.updates
             epoch_ends = done % run.per_epoch == 0
@@ -327,8 +301,9 @@ def train(
             if source.eval is not None and (
                 last or (epoch_ends and epoch % config.eval.every_epochs == 0)
             ):
-                with averaged(strategy, model, optimizer):
-                    figure = evaluate(source.eval)
+                trainer.settle()
+                with averaged(trainer):
+                    figure = measure(source.eval.labels, trainer.logits(source.eval))
                     log.write(step=done, epoch=epoch, split="eval", **figure, seconds=seconds())
                     progress.say(
                         f"epoch {epoch}: eval loss {figure['loss']:.4f}, "
@@ -349,7 +324,8 @@ def train(
                 raise SystemExit(asked)
 
     if best is None:
-        with averaged(strategy, model, optimizer):
+        trainer.settle()
+        with averaged(trainer):
             save_best(None)
     processes.values(done)  # waits until the chief has written best.npz
     return log

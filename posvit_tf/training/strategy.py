@@ -1,8 +1,7 @@
-"""Which devices a run uses, and what several processes of one run tell each other."""
+"""Which devices a run uses, and how several processes of one run start and end."""
 
 import contextlib
 import functools
-import hashlib
 import os
 import socket
 import time
@@ -12,7 +11,8 @@ import tensorflow as tf
 from ml_collections import ConfigDict
 
 from posvit_tf.errors import UserError
-from posvit_tf.training.cluster import TPU_INSTALL, Place, place
+from posvit_tf.training.cluster import TPU_INSTALL, Place, Processes, place
+from posvit_tf.training.loop import out_of_memory
 
 START_SECONDS = 300  # that a process waits for the others to start
 
@@ -178,41 +178,28 @@ def tpu() -> tf.distribute.TPUStrategy:
     )
 
 
-class Processes:
-    """What the processes of a run agree on; with one process nothing is sent.
+def processes(config: ConfigDict, strategy: tf.distribute.Strategy) -> Processes:
+    """The processes of a run, `strategy` being what `make` gave each."""
 
-    Args:
-        place: of this process.
-        strategy: that all of them are in.
-    """
+    @tf.function(autograph=False)
+    def gather(value: tf.Tensor) -> tf.Tensor:
+        return strategy.gather(strategy.run(tf.identity, (value,)), axis=0)
 
-    def __init__(self, place: Place, strategy: tf.distribute.Strategy):
-        self.place = place
+    return Processes(
+        place(config), lambda value: gather(tf.constant([value], tf.int64)).numpy().tolist()
+    )
 
-        @tf.function(autograph=False)
-        def gather(value: tf.Tensor) -> tf.Tensor:
-            return strategy.gather(strategy.run(tf.identity, (value,)), axis=0)
 
-        self._gather = gather
-
-    def values(self, value: int) -> set[int]:
-        """What all processes gave; each waits for the others."""
-        if self.place.count == 1:
-            return {value}
-        return set(self._gather(tf.constant([value], tf.int64)).numpy().tolist())
-
-    def alike(self, *content: object) -> bool:
-        """Whether all processes gave the same content."""
-        digest = hashlib.sha256(repr(content).encode()).hexdigest()
-        return len(self.values(int(digest[:15], 16))) == 1
-
-    @contextlib.contextmanager
-    def noticed(self) -> Iterator[None]:
-        """Inside, the end of another process is a UserError."""
-        try:
-            yield
-        except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-            raise UserError(
-                f"process {self.place.index} of {self.place.count} lost another one: start all of them "
-                "again with the same commands, and the run goes on from its last checkpoint"
-            ) from error
+@contextlib.contextmanager
+def explained(config: ConfigDict) -> Iterator[None]:
+    """Inside, the end of another process or of the memory is a UserError."""
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+        index, count = place(config)
+        raise UserError(
+            f"process {index} of {count} lost another one: start all of them "
+            "again with the same commands, and the run goes on from its last checkpoint"
+        ) from error
+    except tf.errors.ResourceExhaustedError as error:
+        raise out_of_memory(config) from error

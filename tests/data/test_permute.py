@@ -17,7 +17,7 @@ def test_cells_move_whole_and_the_inverse_brings_them_back_bit_for_bit(grid, cel
     order = permute.cell_order(grid, cell, seed=1)
     moved = permute.permuted(pixels, order)
     np.testing.assert_array_equal(permute.permuted(moved, np.argsort(order)), pixels)
-    np.testing.assert_array_equal(permute.permuted_in_graph(tf.constant(pixels), order), moved)
+    np.testing.assert_array_equal(images.permuted_in_graph(tf.constant(pixels), order), moved)
 
     def cells(array):  # the cells' bytes, in reading order
         rows, cols = grid[0] // cell, grid[1] // cell

@@ -16,7 +16,7 @@ from posvit_tf.data import permute, sources
 from posvit_tf.errors import UserError
 from posvit_tf.models.build import build
 from posvit_tf.tasks import classify
-from posvit_tf.training import checkpoint, logbook, loop
+from posvit_tf.training import checkpoint, logbook, loop, replicas
 from tests.forked import Run
 
 FACTS = {"image_shape": (8, 8, 1), "class_names": "abc", "mean": (90.0,), "std": (60.0,)}
@@ -87,7 +87,7 @@ def test_weights_of_another_model_are_refused_by_name(straight, tiny, tmp_path):
 
 def run_until(update, config, workdir, monkeypatch):
     """Runs up to the end of an update, at which Ctrl-C is pressed; returns what the process exits with."""
-    make_update = loop.make_update
+    make_update = replicas.make_update
 
     def interrupted(*args):
         inner = make_update(*args)
@@ -100,7 +100,7 @@ def run_until(update, config, workdir, monkeypatch):
         return update_weights
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "make_update", interrupted)
+        patch.setattr(replicas, "make_update", interrupted)
         with pytest.raises(SystemExit) as stop:
             run(config, workdir)
     return stop.value.code
@@ -175,7 +175,7 @@ def test_kill_in_mid_epoch_and_the_resumed_run_is_bitwise_equal(straight, tiny_f
 def test_a_loss_that_is_not_finite_names_its_update_and_keeps_the_checkpoint(
     tiny, tmp_path, monkeypatch
 ):
-    make_update = loop.make_update
+    make_update = replicas.make_update
 
     def broken(*args):
         inner = make_update(*args)
@@ -183,7 +183,7 @@ def test_a_loss_that_is_not_finite_names_its_update_and_keeps_the_checkpoint(
             inner(images, labels, number) * (float("nan") if int(number) >= 13 else 1.0)
         )
 
-    monkeypatch.setattr(loop, "make_update", broken)
+    monkeypatch.setattr(replicas, "make_update", broken)
     with pytest.raises(
         UserError,
         match=r"not finite at update 14; .*update_000000010.npz is kept: .*learning_rate$",
