@@ -55,6 +55,7 @@ def get_config(arg: str = "") -> ConfigDict:
             data=dict(
                 name="cifar10",
                 data_dir="",
+                image_size=config_dict.placeholder(str),
                 train_split="train[:96%]",
                 eval_split="train[96%:]",
                 test_split="test",
@@ -98,6 +99,7 @@ def get_config(arg: str = "") -> ConfigDict:
                 steps=config_dict.placeholder(int),
                 accumulate=1,
                 label_smoothing=0.1,
+                freeze_attention=False,
                 jit_compile=False,
             ),
             eval=dict(every_epochs=1),

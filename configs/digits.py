@@ -31,6 +31,7 @@ def get_config(arg: str = "") -> ConfigDict:
             init_from="",
             data=dict(
                 name="digits",
+                image_size=config_dict.placeholder(str),
                 train_split="train[:90%]",
                 eval_split="train[90%:]",
                 test_split="test",
@@ -74,6 +75,7 @@ def get_config(arg: str = "") -> ConfigDict:
                 steps=config_dict.placeholder(int),
                 accumulate=1,
                 label_smoothing=0.1,
+                freeze_attention=False,
                 jit_compile=False,
             ),
             eval=dict(every_epochs=5),

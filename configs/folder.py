@@ -35,7 +35,6 @@ def get_config(arg: str = "") -> ConfigDict:
         config.data.update(
             name="folder",
             on_bad_file="stop",
-            image_size=config_dict.placeholder(str),
             train_split="train",
             eval_split="val",
             test_split="test",

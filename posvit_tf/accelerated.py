@@ -136,6 +136,7 @@ def train(config: ConfigDict, workdir: Path, data: Path | None) -> dict:
     import jax
 
     from posvit_tf.tasks import classify
+    from posvit_tf.training import pretrained
     from posvit_tf.training.accelerator import Accelerator
     from posvit_tf.training.loop import out_of_memory
 
@@ -143,7 +144,10 @@ def train(config: ConfigDict, workdir: Path, data: Path | None) -> dict:
         config.seed
     )  # where Keras's starts come from; its own set_random_seed imports TensorFlow
     source = packed.load(config.data, data) if data else sources.load(config.data)
-    model, optimizer, plan = classify.start(config, source, replicas=1)
+    source, earlier = pretrained.find(config.init_from, workdir, source)
+    model, optimizer, plan, table = classify.start(config, source, earlier, replicas=1)
+    if table:
+        print(table)
     alone = cluster.Processes(cluster.Place(0, 1))
     trainer = Accelerator(config, model, optimizer)
     try:

@@ -214,6 +214,13 @@ def _validate(config: ConfigDict) -> None:
             )
         if model.name == "vit":
             _validate_vit(model, config.data.cell_size)
+        kind = model.get("attention", model.name)
+        if config.train.freeze_attention and kind not in ("positional", "free"):
+            raise UserError(
+                f"train.freeze_attention=true finds nothing to fix in {kind}: uniform maps are fixed, "
+                "those of content depend on the image, and a CNN has none; set it to false, or choose "
+                "attention=positional or free"
+            )
 
 
 def _validate_vit(model: ConfigDict, cell_size: int) -> None:

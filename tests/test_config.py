@@ -44,7 +44,7 @@ def test_a_config_of_the_working_directory_is_found(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "override", "parts"),
     [
-        ("cifar", None, ["config 'cifar'", "did you mean cifar10", "digits"]),
+        ("cifar", None, ["config 'cifar'", "did you mean cifar10"]),
         ("cifar10:sise=nano", None, ["argument 'sise'", "did you mean size", "attention"]),
         ("cifar10:size=tiny", None, ["size 'tiny'", "small, nano"]),
         ("cifar10:patch=two", None, ["patch", "int", "'two'"]),
@@ -54,6 +54,8 @@ def test_a_config_of_the_working_directory_is_found(tmp_path, monkeypatch):
         ("digits", "train.epochs=none", ["train.epochs", "int", "'none'"]),
         ("digits", "train.steps=x", ["train.steps", "int", "'x'"]),
         ("digits", "data.flip=yes", ["data.flip", "true or false", "'yes'"]),
+        ("digits:attention=content", "train.freeze_attention=true", ["nothing to fix in content"]),
+        ("digits:attention=uniform", "train.freeze_attention=true", ["nothing to fix in uniform"]),
         ("digits", "seed", ["'seed'", "seed=VALUE"]),
         ("digits", "model.attention=local", ["model.attention 'local'", "positional, content"]),
         ("digits", "model.dropout=1", ["model.dropout=1.0", "< 1"]),

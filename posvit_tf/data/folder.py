@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from ml_collections import ConfigDict
 
-from posvit_tf.data.pictures import Pictures
+from posvit_tf.data.pictures import Pictures, size
 from posvit_tf.data.scan import Verdict, scan
 from posvit_tf.errors import UserError
 
@@ -120,12 +120,7 @@ def image_size(wanted: str | None, shapes: list[tuple[int, int]]) -> tuple[int, 
     The patch that divides an unset size is the least power of two that leaves 12 patches a side.
     """
     if wanted is not None:
-        match = re.fullmatch(r"([1-9]\d*)(?:,([1-9]\d*))?", wanted)
-        if not match:
-            raise UserError(
-                f"data.image_size={wanted!r} is not a size: write 64, or 48,64 for HEIGHT,WIDTH"
-            )
-        return int(match[1]), int(match[2] or match[1])
+        return size(wanted)
     median = np.median(shapes, axis=0)
     sides = median * min(1.0, LARGEST / median.max())
     patch = 2

@@ -66,20 +66,35 @@ def _rgb(image: Image.Image) -> np.ndarray:
     return np.array(image.convert("RGB"))  # (h,w,3)
 
 
-def fit(image: tf.Tensor, height: int, width: int) -> tf.Tensor:
+def size(text: str) -> tuple[int, int]:
+    """Height and width in pixels: "64" -> (64, 64), "48,64" -> (48, 64).
+
+    Raises:
+        UserError: it is neither.
+    """
+    match = re.fullmatch(r"([1-9]\d*)(?:,([1-9]\d*))?", text)
+    if not match:
+        raise UserError(
+            f"data.image_size={text!r} is not a size: write 64, or 48,64 for HEIGHT,WIDTH"
+        )
+    return int(match[1]), int(match[2] or match[1])
+
+
+def fit(images: tf.Tensor, height: int, width: int) -> tf.Tensor:
     """The largest central part of the target's aspect ratio, resized to height x width.
 
     Resized by a triangle filter as wide as the reduction (bilinear, antialiased), rounded to uint8.
     Made of TensorFlow's operations, so that it also runs within tf.data and a SavedModel.
 
     Args:
-        image: (h, w, C) uint8, as from `decode`; h and w need not be known when traced.
+        images: (h, w, C) uint8, as from `decode`, or (B, h, w, C); h and w need not be known when
+            traced.
         height, width: of the result, in pixels.
 
     Returns:
-        (height, width, C) uint8.
+        (height, width, C) or (B, height, width, C) uint8.
     """
-    h, w = tf.unstack(tf.shape(image)[:2])
+    h, w = tf.unstack(tf.shape(images)[-3:-1])
 
     def part(side: tf.Tensor, other: tf.Tensor, ratio: float) -> tf.Tensor:
         scaled = tf.cast(tf.round(tf.cast(other, tf.float64) * ratio), tf.int32)
@@ -87,10 +102,11 @@ def fit(image: tf.Tensor, height: int, width: int) -> tf.Tensor:
 
     rows, columns = part(h, w, height / width), part(w, h, width / height)
     top, left = (h - rows) // 2, (w - columns) // 2
-    image = image[top : top + rows, left : left + columns]  # (rows,columns,C)
-    image = tf.image.resize(image, (height, width), antialias=True)  # (height,width,C)
-    image = tf.clip_by_value(tf.round(image), 0.0, 255.0)
-    return tf.ensure_shape(tf.cast(image, tf.uint8), (height, width, image.shape[-1]))
+    shape = (*images.shape[:-3], height, width, images.shape[-1])
+    images = images[..., top : top + rows, left : left + columns, :]  # (...,rows,columns,C)
+    images = tf.image.resize(images, (height, width), antialias=True)  # (...,height,width,C)
+    images = tf.clip_by_value(tf.round(images), 0.0, 255.0)
+    return tf.ensure_shape(tf.cast(images, tf.uint8), shape)
 
 
 def fit_channels(image: tf.Tensor, shape: tuple[int, int, int]) -> tf.Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -67,6 +67,10 @@ class Source:
             "std": self.std,
         }
 
+    def normalised_as(self, facts: Mapping) -> Source:
+        """The same with the mean and std that other weights were trained with, from their facts."""
+        return replace(self, mean=tuple(facts["mean"]), std=tuple(facts["std"]))
+
 
 def load(data: ConfigDict) -> Source:
     """Reads a data set and cuts it as the split strings say.
@@ -75,8 +79,9 @@ def load(data: ConfigDict) -> Source:
     are parts of train, val and test, given or cut: see `folder.find`.
 
     Args:
-        data: `config.data`: name (one of NAMES), train_split, eval_split, test_split, and data_dir
-            for all but digits; on_bad_file and image_size for a folder.
+        data: `config.data`: name (one of NAMES), image_size (see `pictures.size`; None: as they are, or
+            as `folder.find` says), train_split, eval_split, test_split, data_dir for all but digits,
+            and on_bad_file for a folder.
 
     Raises:
         UserError: if the data set is unknown or cannot be had, a split does not exist, is empty or
@@ -146,6 +151,8 @@ def cut(
             role: Split(i, split.labels)
             for (role, split), i in zip(splits.items(), images, strict=True)
         }
+    elif data.get("image_size"):
+        splits = {role: _resized(split, data.image_size) for role, split in splits.items()}
     sample = splits["train"].images
     if not isinstance(sample, np.ndarray):
         sample = sample[:: -(-len(sample) // SAMPLE)]
@@ -207,6 +214,16 @@ def _cut(pieces: Pieces, wholes: Mapping[str, tuple[np.ndarray, np.ndarray]]) ->
     if len(cuts) == 1:  # a view: concatenate would copy the training set
         return Split(*cuts[0])
     return Split(*map(np.concatenate, zip(*cuts, strict=True)))
+
+
+def _resized(split: Split, size: str) -> Split:
+    # Not above: see `load`.
+    from posvit_tf.data import pictures
+
+    height, width = pictures.size(size)
+    chunks = [split.images[i : i + 1000] for i in range(0, len(split.images), 1000)]
+    chunks = [pictures.fit(chunk, height, width).numpy() for chunk in chunks]
+    return Split(np.concatenate(chunks), split.labels)
 
 
 def _moments(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:

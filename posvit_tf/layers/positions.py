@@ -1,4 +1,4 @@
-"""Position tables and the class token."""
+"""Position tables, their resampling to another grid, and the class token."""
 
 import keras
 import numpy as np
@@ -33,6 +33,48 @@ def sincos_table(grid: tuple[int, int], width: int, class_token: bool) -> np.nda
     if class_token:
         table = np.concatenate([np.zeros((1, width)), table])  # (N+1,E)
     return table.astype("float32")
+
+
+def interpolation(old: int, new: int) -> np.ndarray:
+    """w_ij = k((x_i - j) / s) / sum_j, x_i = (i + 1/2) old/new - 1/2, s = max(1, old/new), a row a new cell.
+
+    Cubic interpolation between the centres of `old` cells, read at the centres of `new` cells that cover
+    the same length, with Keys's kernel k(t) = 1.5 |t|^3 - 2.5 t^2 + 1 for |t| <= 1,
+    -.5 |t|^3 + 2.5 t^2 - 4 |t| + 2 for |t| <= 2, else 0. Where cells merge, the kernel is widened over all
+    of them (antialias); at the border, what would lie outside has no weight.
+
+    Returns:
+        float64 (new, old), rows sum to 1; the identity where new == old.
+    """
+    stride = old / new
+    centres = (np.arange(new) + 0.5) * stride - 0.5  # (new,)
+    t = np.abs(centres[:, None] - np.arange(old)) / max(1.0, stride)  # (new,old)
+    near = (1.5 * t - 2.5) * t**2 + 1.0
+    far = ((-0.5 * t + 2.5) * t - 4.0) * t + 2.0
+    weights = np.where(t <= 1.0, near, np.where(t <= 2.0, far, 0.0))  # (new,old)
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def resampling(grid: tuple[int, int], new_grid: tuple[int, int], class_token: bool) -> np.ndarray:
+    """R = [1] (+) (W_rows (x) W_cols): P becomes R P, and scores A become R A R^T.
+
+    Positions are resampled over the picture that both grids cover, by `interpolation`. Since the rows of
+    R sum to 1, R A R^T are just the scores of R P where A = (P W_Q + b_Q)(P W_K + b_K)^T.
+
+    Args:
+        grid, new_grid: (rows, cols) of patches, before and after.
+        class_token: whether position 0 is a class token's, which stays as it is.
+
+    Returns:
+        float64 (N', N), N = rows*cols [+1].
+    """
+    rows, cols = (interpolation(old, new) for old, new in zip(grid, new_grid, strict=True))
+    patches = np.kron(rows, cols)  # (rows'*cols',rows*cols)
+    if not class_token:
+        return patches
+    matrix = np.pad(patches, ((1, 0), (1, 0)))  # (N',N)
+    matrix[0, 0] = 1.0
+    return matrix
 
 
 @keras.saving.register_keras_serializable(package="posvit_tf")

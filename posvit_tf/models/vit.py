@@ -220,3 +220,21 @@ def frozen(model: keras.Model) -> keras.Model:
         return layer(args[0], attention_map=constant, return_map=True)
 
     return keras.models.clone_model(model, call_function=call, clone_function=lambda layer: layer)
+
+
+def freeze_attention(model: keras.Model) -> None:
+    """All that the maps come from is trained no more: P, W_Q and W_K with their biases, or free matrices.
+
+    The paper's transfer: the maps stay, and the rest learns anew.
+
+    Args:
+        model: a model of `vit` with positional or free attention, before its optimizer is made.
+    """
+    for layer in model.layers:
+        if isinstance(layer, EncoderBlock):
+            attention = layer.attention
+            if isinstance(attention, OffDiagonalAttention):
+                attention.off_diagonal.trainable = False
+            else:
+                attention.query.trainable = attention.key.trainable = False
+                model.get_layer("positions").trainable = False

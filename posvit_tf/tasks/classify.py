@@ -13,10 +13,10 @@ from posvit_tf.analysis import figures
 from posvit_tf.data import permute, sources
 from posvit_tf.errors import UserError
 from posvit_tf.models.build import build, parameters
-from posvit_tf.models.vit import patch_for, wiring
+from posvit_tf.models.vit import freeze_attention, patch_for, wiring
 from posvit_tf.pages import html
 from posvit_tf.pages import run as page
-from posvit_tf.training import checkpoint, logbook, loop, optim
+from posvit_tf.training import checkpoint, logbook, loop, optim, pretrained
 from posvit_tf.training.cluster import Processes
 
 
@@ -41,6 +41,7 @@ def load(workdir: Path, precision: str = "") -> Loaded:
     config = ConfigDict(logbook.read_json(workdir / "config.json"))
     config.precision = precision or config.precision
     weights, meta = checkpoint.load(workdir / "checkpoints" / "best.npz")
+    config.model.update(meta.get("model", {}))  # with what the config left to the data
     model = build(config, meta["facts"])
     checkpoint.assign(checkpoint.named(model.weights, "weights"), weights, str(workdir))
     return Loaded(model, tuple(meta["facts"]["class_names"]), config)
@@ -74,30 +75,36 @@ def run(config: ConfigDict, workdir: Path) -> dict:
                 )
         keras.utils.set_random_seed(config.seed)
         source = sources.load(config.data)
-        config, derived = completed(config, source)
+        source, earlier = pretrained.find(config.init_from, workdir, source)
+        config, derived = completed(config, source, earlier)
         if derived and processes.place.chief:
             print(f"chosen from the data: {' '.join(f'{f}={v}' for f, v in derived.items())}")
         with strategy.scope():
-            model, optimizer, plan = start(config, source, strategy.num_replicas_in_sync)
+            model, optimizer, plan, table = start(
+                config, source, earlier, strategy.num_replicas_in_sync
+            )
+        if table and processes.place.chief:
+            print(table)
         trainer = Replicas(config, strategy, model, optimizer)
         return train_and_test(config, workdir, source, plan, processes, trainer, Board)
 
 
 def start(
-    config: ConfigDict, source: sources.Source, replicas: int
-) -> tuple[keras.Model, keras.optimizers.Optimizer, loop.Plan]:
-    """What a run starts from; the model is new or has the weights that `init_from` names."""
-    model = build(config, source.facts)
-    weights = checkpoint.named(model.weights, "weights")
-    if config.init_from:
-        start = Path(config.init_from).expanduser()
-        file = start / "checkpoints" / "best.npz" if start.is_dir() else start
-        checkpoint.assign(weights, checkpoint.load(file)[0], str(file))
-        print(f"weights from {file}")
+    config: ConfigDict,
+    source: sources.Source,
+    earlier: pretrained.Pretrained | None,
+    replicas: int,
+) -> tuple[keras.Model, keras.optimizers.Optimizer, loop.Plan, str]:
+    """What a run starts from; the model is new or has what fits of earlier weights, which the text tells."""
+    model, table = build(config, source.facts), ""
+    if earlier and earlier.weights:
+        table = pretrained.transplant(earlier, model, config.model, source.facts)
+    if config.train.freeze_attention:
+        freeze_attention(model)
     plan = loop.plan(config, len(source.train.labels), replicas)
     learning_rate = optim.schedule(config.optimizer, plan.updates, plan.warmup)
     optimizer = optim.make(config.optimizer, config.precision, model, learning_rate)
-    return model, optimizer, plan
+    return model, optimizer, plan, table
 
 
 def train_and_test(
@@ -161,15 +168,20 @@ def train_and_test(
     return result
 
 
-def completed(config: ConfigDict, source: sources.Source) -> tuple[ConfigDict, dict[str, int]]:
+def completed(
+    config: ConfigDict, source: sources.Source, earlier: pretrained.Pretrained | None
+) -> tuple[ConfigDict, dict[str, int]]:
     """The config with the fields that it leaves to the data, and these fields alone.
 
-    model.patch_size is `patch_for`; data.batch_size the power of two that makes 20 updates an epoch, from
-    8 to 128, or below it what a smaller set fills; data.crop_padding an eighth of the shorter side.
+    model.patch_size is that of earlier weights, else `patch_for`; data.batch_size the power of two that
+    makes 20 updates an epoch, from 8 to 128, or below it what a smaller set fills; data.crop_padding an
+    eighth of the shorter side.
     """
     n, (height, width, _) = len(source.train.labels), source.train.images.shape[1:]
     values = {
-        "model.patch_size": lambda: patch_for(height, width),
+        "model.patch_size": lambda: (
+            (earlier and earlier.record["model"].get("patch_size")) or patch_for(height, width)
+        ),
         "data.batch_size": lambda: 2 ** int(math.log2(min(max(n / 20, 8), 128, n))),
         "data.crop_padding": lambda: min(height, width) // 8,
     }
@@ -211,7 +223,8 @@ def describe_model(config: ConfigDict, model: keras.Model) -> str:
     std, added = wiring(fields.attention, fields.position_std, fields.add_positions)
     return (
         f"model: {fields.attention} attention, {size}, "
-        f"{model.get_layer('block_1').output[0].shape[1]} tokens, {config.precision}\n"
+        f"{model.get_layer('block_1').output[0].shape[1]} tokens, {config.precision}"
+        f"{', maps fixed' if config.train.freeze_attention else ''}\n"
         f"positions: {fields.positions}"
         + (f", start std {std:g}" if fields.positions == "learned" else "")
         + (", added to the tokens" if added else ", not added to the tokens")

@@ -4,6 +4,7 @@ A checkpoint is an .npz of every variable (seed states too) with a JSON record b
 to a temporary file, flushed to the disk and renamed, so that a kill or a full disk leaves the one before.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import numpy as np
 from posvit_tf.errors import UserError
 
 META = "meta"
+BROKEN = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile)
 
 
 def named(variables: list[keras.Variable], prefix: str) -> dict[str, keras.Variable]:
@@ -75,10 +77,18 @@ def load(path: Path) -> tuple[dict[str, np.ndarray], dict]:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         return arrays, json.loads(str(arrays.pop(META)))
-    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except BROKEN as error:
         raise UserError(
             f"{path} is not a whole checkpoint: bring it back, or delete its folder to start again"
         ) from error
+
+
+def latest_record(folder: Path) -> dict | None:
+    """The newest record that can be read of a folder's update_*.npz, without the arrays."""
+    for path in sorted(folder.glob("update_*.npz"), reverse=True):
+        with contextlib.suppress(*BROKEN), np.load(path, allow_pickle=False) as file:
+            return json.loads(str(file[META]))
+    return None
 
 
 def latest(folder: Path) -> tuple[dict[str, np.ndarray], dict] | None:

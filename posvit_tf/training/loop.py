@@ -209,6 +209,7 @@ def train(
         "backend": keras.backend.backend(),  # each draws order, crops and dropout in its own way
         "data": fingerprint(source.train),
         "facts": source.facts,
+        "model": config.model.to_dict(),
     }
 
     # ---------------------------------------------------------------- where it stands

@@ -8,12 +8,9 @@ from posvit_tf.data import sources
 from posvit_tf.errors import UserError
 
 
-def digits(train="train", evaluation="", test="test"):
-    return sources.load(
-        ConfigDict(
-            {"name": "digits", "train_split": train, "eval_split": evaluation, "test_split": test}
-        )
-    )
+def digits(train="train", evaluation="", test="test", image_size=None):
+    splits = {"train_split": train, "eval_split": evaluation, "test_split": test}
+    return sources.load(ConfigDict({"name": "digits", "image_size": image_size, **splits}))
 
 
 def test_digits_hold_out_the_same_360():
@@ -30,6 +27,17 @@ def test_digits_hold_out_the_same_360():
     assert source.train.images.shape[1:] == (8, 8, 1)
     assert (source.train.images.dtype, source.train.labels.dtype) == (np.uint8, np.int32)
     assert source.class_names == tuple("0123456789")
+
+
+def test_images_are_resized_where_a_size_is_asked_for():
+    small, large = digits("train[:50]"), digits("train[:50]", image_size="16")
+    for split in ("train", "test"):
+        before, after = getattr(small, split), getattr(large, split)
+        np.testing.assert_array_equal(before.labels, after.labels)
+        assert after.images.shape[1:] == (16, 16, 1) and after.images.dtype == np.uint8
+        blocks = after.images.reshape(-1, 8, 2, 8, 2).mean(axis=(2, 4))  # (n,8,8)
+        assert np.corrcoef(blocks.ravel(), before.images.ravel())[0, 1] > 0.95
+    assert large.facts["image_shape"] == (16, 16, 1)
 
 
 def test_train_and_eval_together_are_the_whole_split():

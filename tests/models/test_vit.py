@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from posvit_tf import config
 from posvit_tf.layers import local_maps
-from posvit_tf.models.vit import frozen, intermediates, vit
+from posvit_tf.models.vit import freeze_attention, frozen, intermediates, vit
 
 CIFAR = (32, 32, 3)
 PARAMETERS = {
@@ -97,6 +97,22 @@ def test_intermediates_and_what_the_maps_depend_on(attention, map_shape, images)
         else:
             np.testing.assert_array_equal(attention_map, other)
     assert np.all(np.abs(values["logits"] - others["logits"]).max(axis=1) > 0.01)
+
+
+@pytest.mark.parametrize(
+    ("attention", "fixed"),
+    [
+        ("positional", {"table", "query/kernel", "query/bias", "key/kernel", "key/bias"}),
+        ("free", {"off_diagonal"}),  # P is added to the tokens, and no map comes from it
+    ],
+)
+def test_frozen_attention_fixes_what_the_maps_come_from_and_nothing_else(attention, fixed):
+    model = tiny(attention)
+    weights = len(model.weights)
+    freeze_attention(model)
+    for weight in model.weights:
+        assert weight.trainable == (not weight.path.endswith(tuple(fixed))), weight.path
+    assert len(model.weights) == weights
 
 
 def test_mean_pool_and_content_attention_without_positions_ignore_the_order_of_patches(images):

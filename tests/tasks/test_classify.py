@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from ml_collections import ConfigDict
 import posvit_tf
 from posvit_tf.data import permute, sources
 from posvit_tf.errors import UserError
+from posvit_tf.layers.positions import resampling
 from posvit_tf.models.build import build
 from posvit_tf.tasks import classify
 from posvit_tf.training import checkpoint, logbook, loop, replicas
@@ -79,10 +81,36 @@ def test_evaluation_only(straight, tiny, tmp_path):
     assert (again["test"], again["map_movement"]) == (result["test"], None)
 
 
-def test_weights_of_another_model_are_refused_by_name(straight, tiny, tmp_path):
-    config = tiny({"init_from": str(straight[1])})  # one block, not two
-    with pytest.raises(UserError, match=r"best\.npz lacks weights/.*another model"):
-        run(config, tmp_path)
+def test_fine_tuning_on_another_size_with_fixed_maps_and_its_resume(tiny, tmp_path, capsys):
+    run(tiny({"train.steps": 3}), tmp_path / "first")
+    best = Path("checkpoints", "best.npz")
+    alone = (tmp_path / "first" / best).rename(tmp_path / "alone.npz")
+    there, record = checkpoint.load(alone)
+    changes = {"data.train_split": "train[:200]", "data.image_size": "8,12"}
+    decay = {"optimizer.weight_decay": 0.5, "optimizer.ema_decay": 0.9}
+    fixed = {"init_from": alone, "train.freeze_attention": True}
+    config, workdir = tiny({**changes, **decay, **fixed}), tmp_path / "second"
+    result = run(config, workdir)
+    assert "positions/table 4x4 -> 4x6" in capsys.readouterr().out
+
+    here, here_record = checkpoint.load(workdir / best)
+    matrix = resampling((4, 4), (4, 6), class_token=True)
+    for name, value in there.items():
+        if name.endswith("/table"):
+            np.testing.assert_array_equal(here[name], (matrix @ value).astype("float32"))
+        else:
+            is_fixed = "/query/" in name or "/key/" in name
+            assert np.array_equal(here[name], value) == is_fixed, name
+    # pixels are normalised as the loaded weights had it, whatever is trained on
+    for key in ("mean", "std"):
+        assert here_record["facts"][key] == record["facts"][key]
+
+    # stopped after the first epoch, and its start gone: it goes on all the same
+    max(workdir.glob("checkpoints/update_*.npz")).unlink()
+    alone.unlink()
+    (workdir / "result.json").unlink()
+    assert run(config, workdir)["weights_sha256"] == result["weights_sha256"]
+    assert "loaded" not in capsys.readouterr().out
 
 
 def run_until(update, config, workdir, monkeypatch):
