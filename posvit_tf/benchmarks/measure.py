@@ -62,7 +62,7 @@ def spread(seconds: np.ndarray) -> str:
 
 
 def machine() -> str:
-    """Processor, cores and versions, for the head of a table."""
+    """Processor, cores, load and versions, for the head of a table."""
     import tensorflow as tf
 
     try:
@@ -71,7 +71,7 @@ def machine() -> str:
         versions = f"TensorFlow {tf.__version__}, PyTorch {torch.__version__}"
     except ImportError:
         versions = f"TensorFlow {tf.__version__}, PyTorch not installed: its columns are missing"
-    return f"{logbook.machine()}, load {os.getloadavg()[0]:.1f}; {versions}"
+    return f"{logbook.machine()}; {versions}"
 
 
 def arguments(doc: str, *more: str) -> argparse.Namespace:

@@ -9,6 +9,7 @@ from pathlib import Path
 from ml_collections import ConfigDict
 
 from posvit_tf.analysis import sweep_plots
+from posvit_tf.config import load
 from posvit_tf.tasks import sweep_summary
 from posvit_tf.tasks.sweep_runs import cell_name, execute, expand
 from posvit_tf.training import logbook
@@ -41,15 +42,17 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     result = sweep_summary.summarise(config, runs)
     sweep_summary.write_csv(runs, workdir)
     name = config.name.partition(":")[0]
-    title = f"{config.title}, {config.scale} scale" + (
-        "" if config.scale == "paper" else " (not the paper's)"
+    changed = config.overrides != load(config.name).overrides
+    title = (
+        f"{config.title}, {config.scale} scale"
+        + (" with changes" if changed else "")
+        + ("" if config.scale == "paper" and not changed else " (not the paper's)")
     )
     (workdir / "plots").mkdir(exist_ok=True)
     picture = workdir / "plots" / f"{name}.png"
     if config.plot == "maps":
-        from posvit_tf.tasks import (
-            sweep_maps,
-        )  # TensorFlow: only now, when the runs need none of it
+        # TensorFlow: only now, when the runs need none of this machine.
+        from posvit_tf.tasks import sweep_maps
 
         result["locality"], found = sweep_maps.measure(runs)
         values = [one.values for one in found]

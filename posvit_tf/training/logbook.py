@@ -175,11 +175,12 @@ def command() -> str:
 
 
 def machine() -> str:
-    """Processor and number of cores."""
+    """Processor, number of cores, and how busy they are."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else ()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores"
+    processor = models[0] if models else platform.processor()
+    return f"{processor}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
 
 
 class Start(NamedTuple):
