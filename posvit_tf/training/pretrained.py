@@ -16,11 +16,8 @@ from posvit_tf.layers.positions import resampling
 from posvit_tf.models.vit import wiring
 from posvit_tf.training import checkpoint
 
-FREE = {
-    "position_std",
-    "dropout",
-    "drop_path",
-}  # fields of config.model that no trained weight is of
+# fields of config.model that matter to a start or to training, not to what a trained weight means
+FREE = {"position_std", "initial_maps", "dropout", "drop_path"}
 
 
 class Pretrained(NamedTuple):
@@ -57,9 +54,8 @@ def find(init_from: str, workdir: Path, source: Source) -> tuple[Source, Pretrai
     start = Path(init_from).expanduser()
     file = start / "checkpoints" / "best.npz" if start.is_dir() else start
     weights, record = checkpoint.load(file)
-    if not {"model", "facts"} <= record.keys() or not all(
-        n.startswith("weights/") for n in weights
-    ):
+    of_images = {"model", "facts"} <= record.keys()
+    if not of_images or not all(name.startswith("weights/") for name in weights):
         raise UserError(
             f"{file} is not the best.npz of a run that trained on images: set init_from to such a "
             "file, or to a workdir that holds it as checkpoints/best.npz"
