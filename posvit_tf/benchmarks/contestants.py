@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from posvit_tf import config
 from posvit_tf.models.build import build
+from posvit_tf.models.vit import frozen
 from posvit_tf.training import optim, step
 
 CLASSES = 10
@@ -54,7 +55,7 @@ class Shape(NamedTuple):
 
 
 def ours(shape: Shape, attention: str, xla: bool) -> tuple[keras.Model, Callable, Callable]:
-    """This package as its users run it: (model, train step, batch -> forward pass)."""
+    """This package as its users run it: (model, train step, batch -> forward pass as exported)."""
     settings = config.load(
         f"cifar10:attention={attention}",
         {
@@ -84,7 +85,7 @@ def ours(shape: Shape, attention: str, xla: bool) -> tuple[keras.Model, Callable
     update = step.make_update(settings, strategy, model, optimizer)
     images, labels = tf.constant(shape.images(shape.batch)[None]), tf.constant(shape.labels()[None])
     number = tf.constant(0, tf.int64)
-    forward = step.make_forward(settings, strategy, model)
+    forward = step.make_forward(settings, strategy, frozen(model))
     return (
         model,
         lambda: update(images, labels, number).numpy(),

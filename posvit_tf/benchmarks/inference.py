@@ -3,6 +3,7 @@
     python -m posvit_tf.benchmarks.inference --json=inference.json
     python -m posvit_tf.benchmarks.inference --full         depth 7, and ViT-tiny/16
 
+This package's model is the one that it exports: maps that no image changes are constants there.
 Turns, cores and keys as in train_step: 65/inference/16/positional:keras, /xla, /wall, /wall2. A round
 calls a contestant several times where one call is short.
 """
