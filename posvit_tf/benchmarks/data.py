@@ -83,7 +83,7 @@ def loop_against_step(rounds: int) -> np.ndarray:
     )
     source = Source("random", split, split, split, tuple("0123456789"), (127.5,) * 3, (74.0,) * 3)
     one = strategy.make(settings)
-    bare_model, bare_optimizer, _ = classify.start(settings, source, 1)
+    bare_model, bare_optimizer, *_ = classify.start(settings, source, None, 1)
     update = step.make_update(settings, one, bare_model, bare_optimizer)
     batch = (
         tf.constant(split.images[None, : settings.data.batch_size]),
@@ -101,7 +101,7 @@ def loop_against_step(rounds: int) -> np.ndarray:
         ended = time.process_time()
         return np.zeros((n, 10), "float32")
 
-    model, optimizer, plan = classify.start(settings, source, 1)
+    model, optimizer, plan, _ = classify.start(settings, source, None, 1)
     with tempfile.TemporaryDirectory() as folder:
         alone = cluster.Processes(cluster.Place(0, 1))
         trainer = Replicas(settings, one, model, optimizer)
