@@ -81,6 +81,7 @@ def test_evaluation_only(straight, tiny, tmp_path):
     assert (again["test"], again["map_movement"]) == (result["test"], None)
 
 
+@pytest.mark.slow
 def test_fine_tuning_on_another_size_with_fixed_maps_and_its_resume(tiny, tmp_path, capsys):
     run(tiny({"train.steps": 3}), tmp_path / "first")
     best = Path("checkpoints", "best.npz")
@@ -156,6 +157,7 @@ def test_ctrl_c_saves_and_the_resumed_run_is_bitwise_equal(
         assert losses == [row["loss"] for row in lines(straight[1], split)]
 
 
+@pytest.mark.slow
 def test_a_model_with_batch_norm_resumes_bitwise_and_is_loaded_as_reported(
     tiny, tmp_path, monkeypatch
 ):
@@ -176,6 +178,7 @@ def test_a_model_with_batch_norm_resumes_bitwise_and_is_loaded_as_reported(
     assert float(np.mean(predictions == test.labels)) == expected["test"]["accuracy"]
 
 
+@pytest.mark.slow
 def test_kill_in_mid_epoch_and_the_resumed_run_is_bitwise_equal(straight, tiny_flags, tmp_path):
     workdir = tmp_path / "run"
     fields = [f"--config.{k}={v}" for k, v in FOUR_EPOCHS.items()]

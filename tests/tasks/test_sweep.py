@@ -88,6 +88,7 @@ def test_a_killed_sweep_goes_on_repeats_nothing_and_ends_with_the_same_summary(f
     assert (killed / "plots" / "tiny.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_a_failing_run_stops_the_sweep_and_is_named_with_its_last_line(folder):
     loaded = config.load("tiny", {"overrides": "data.batch_size=2000"})
     with pytest.raises(UserError) as error:

@@ -99,6 +99,7 @@ def convolutions(tiny):
     return load
 
 
+@pytest.mark.slow
 def test_batch_norm_spans_the_replicas(convolutions):
     config = convolutions({"optimizer.weight_decay": 0.1})
     one, two = updated(config), updated(config, replicas=2)
