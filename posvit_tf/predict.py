@@ -49,12 +49,14 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if flags.json:
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        print(json.dumps(rows, indent=2))
     return 2 if any("error" in row for row in rows) else 0
 
 
 def find(paths: Iterable[Path]) -> Iterator[Path]:
     """The files as they are, and of each folder all with a picture's suffix, sorted.
+
+    Hidden ones do not count, and links to folders are not followed.
 
     Raises:
         UserError: a folder holds none.
@@ -63,7 +65,9 @@ def find(paths: Iterable[Path]) -> Iterator[Path]:
         if not path.is_dir():
             yield path
             continue
-        inside = sorted(p for p in path.rglob("*") if p.suffix.lower() in SUFFIXES)
+        inside = sorted(
+            p for p in path.rglob("[!.]*") if p.suffix.lower() in SUFFIXES and not p.is_dir()
+        )
         if not inside:
             raise UserError(
                 f"{path} holds no picture ({', '.join(sorted(SUFFIXES))}): name another folder, or files"
@@ -93,10 +97,15 @@ def predict(export: Path, files: list[Path]) -> Iterator[dict]:
             f"{export} is no export: name the folder that `python -m posvit_tf.export WORKDIR` wrote, "
             "WORKDIR/export"
         )
-    signatures = tf.saved_model.load(str(saved_model)).signatures
-    classify = signatures["serving_default"]
-    shape = classify.structured_input_signature[1]["images"].shape[1:]
-    class_names = [n.decode() for n in signatures["class_names"]()["class_names"].numpy()]
+    try:
+        signatures = tf.saved_model.load(str(saved_model)).signatures
+        classify = signatures["serving_default"]
+        shape = classify.structured_input_signature[1]["images"].shape[1:]
+        class_names = [n.decode() for n in signatures["class_names"]()["class_names"].numpy()]
+    except Exception as error:  # TensorFlow's loader raises what its broken part raises
+        raise UserError(
+            f"{saved_model} is damaged or no model of posvit_tf.export: export the run again"
+        ) from error
 
     for start in range(0, len(files), BATCH):
         images, rows = [], []
@@ -118,4 +127,5 @@ def predict(export: Path, files: list[Path]) -> Iterator[dict]:
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be text
     sys.exit(main())

@@ -36,6 +36,8 @@ def write(workdirs: Sequence[Path], out: Path) -> Path:
             return classification(workdir)
         case "sweep":
             runs = sorted(file.parent for file in workdir.glob("runs/*/*/result.json"))
+            if not runs:
+                raise UserError(f"{workdir}/runs holds no finished run: bring the folder back")
             return compare.write(workdir / html.NAME, runs)
         case _:
             return plain.write(workdir)
@@ -45,26 +47,20 @@ def classification(workdir: Path) -> Path:
     """Evaluates a run's model on its test split again and writes its page.
 
     Raises:
-        UserError: its data cannot be had, or has other classes than the model.
+        UserError: its data cannot be had, or has changed.
     """
     # Not above: a wrong name is told before TensorFlow, which takes seconds to import.
     import tensorflow as tf
 
-    from posvit_tf.data import sources
+    from posvit_tf.data import pictures
     from posvit_tf.pages import run
     from posvit_tf.tasks import classify
     from posvit_tf.training.replicas import Replicas
 
-    model, class_names, config = classify.load(workdir)
-    source = sources.load(config.data)
-    if tuple(source.class_names) != class_names:
-        raise UserError(
-            f"the classes of the data have changed since {workdir} was trained "
-            f"({len(class_names)} then, {len(source.class_names)} now, or other names): bring the data "
-            "back to make its page"
-        )
-    logits = Replicas(config, tf.distribute.get_strategy(), model).logits(source.test)
-    return run.write(workdir, model, source.test, logits, class_names)
+    with pictures.noticed():
+        (model, class_names, config), source = classify.load_with_data(workdir)
+        logits = Replicas(config, tf.distribute.get_strategy(), model).logits(source.test)
+        return run.write(workdir, model, source.test, logits, class_names)
 
 
 def main(argv: Sequence[str]) -> int:

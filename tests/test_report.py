@@ -119,6 +119,17 @@ def test_what_has_no_page_is_one_line(workdirs, tmp_path, capsys):
     assert "holds no finished run" in capsys.readouterr().err
     assert report.main([str(workdirs["content"]), str(workdirs["theory"])]) == 2
     assert "task associate" in capsys.readouterr().err
+    damaged = shutil.copytree(workdirs["theory"], tmp_path / "damaged")
+    next((damaged / "plots").glob("*.png")).unlink()
+    for result, message in (
+        (None, ".png cannot be read"),
+        ("{}", "result.json is damaged"),
+        ('{"task": "sweep"}', "runs holds no finished run"),
+    ):
+        if result:
+            (damaged / "result.json").write_text(result)
+        assert report.main([str(damaged)]) == 2
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="no chromium here; .ci/run installs Debian's")

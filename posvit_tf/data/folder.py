@@ -91,6 +91,14 @@ def find(data: ConfigDict) -> Folder:
             f"{root} holds {len(class_names)} class folders ({', '.join(class_names) or 'none'}): put the "
             "pictures of each class into a folder of its own, two classes at least"
         )
+    odd = [
+        name for name in class_names if name.encode(errors="ignore").decode().splitlines() != [name]
+    ]
+    if odd:
+        raise UserError(
+            f"the name of the class folder {odd[0]!r} in {root} is not one line of text, and files of class "
+            "names are: rename it"
+        )
     entries = [
         (file, class_names.index(name), split)
         for (split, name), folder in places.items()
@@ -141,7 +149,8 @@ def _visible(folder: Path) -> list[os.DirEntry]:
 
 
 def _folders(folder: Path) -> list[str]:
-    return [entry.name for entry in _visible(folder) if entry.is_dir()]
+    # Not entry.is_dir(), which fails at a link to itself.
+    return [entry.name for entry in _visible(folder) if os.path.isdir(entry)]
 
 
 def _places(root: Path) -> dict[tuple[str, str], Path]:
@@ -176,10 +185,11 @@ def _files(root: Path, folder: Path, above: tuple[str, ...]) -> list[str]:
     found = []
     for entry in _visible(folder):
         path = folder / entry.name
-        if entry.is_dir():
+        if os.path.isdir(path):
             if os.path.realpath(path) not in above:
                 found += _files(root, path, above)
-        elif entry.is_file() or entry.is_symlink():  # a link into nothing is told, a socket is not
+        # A link into nothing is told; a socket is passed over, a pipe would be waited for.
+        elif os.path.isfile(path) or not os.path.exists(path):
             found.append(str(path.relative_to(root)))
     return found
 
@@ -197,7 +207,7 @@ def _whole(
     judged = list(zip(entries, scan(root, [file for file, _, _ in entries]), strict=True))
     bad = [(root / entry[0], verdict.reason) for entry, verdict in judged if verdict.reason]
     for path, reason in bad:
-        print(f"pictures: {path}: {reason}")
+        print(f"pictures: {path}: {reason}", file=sys.stderr)  # takes names that are no text, too
     if bad and on_bad_file == "stop":
         raise UserError(
             f"{len(bad)} of {len(judged)} files in {root} cannot be read, the first {bad[0][0]} "

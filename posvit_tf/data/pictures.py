@@ -158,8 +158,8 @@ def noticed() -> Iterator[None]:
         if unreadable is None:
             raise
         raise UserError(
-            f"{unreadable[1]}; it was whole when the run started: bring it back and run the same command "
-            "again, with the same --workdir"
+            f"{unreadable[1]}; it was whole at the start: bring it back and run the same command again (with "
+            "the same --workdir a run goes on)"
         ) from error
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from posvit_tf.benchmarks import measure
-from posvit_tf.data import sources
+from posvit_tf.data import pictures, sources
 from posvit_tf.errors import UserError
 from posvit_tf.export import card, formats
 from posvit_tf.export.card import megabytes
@@ -23,6 +23,7 @@ TOLERANCE = 1e-4  # of a logit
 ROUNDS = 10
 
 
+@pictures.noticed()
 def export(workdir: Path, names: list[str]) -> Path:
     """Writes WORKDIR/export: the formats, classes.txt and the model card, README.md.
 
@@ -48,8 +49,7 @@ def export(workdir: Path, names: list[str]) -> Path:
             f"the run in {workdir} saw permuted images (data.cell_size={trained['data']['cell_size']}), and "
             "its model takes no others: export a run without"
         )
-    loaded = classify.load(workdir, precision="float32")
-    source = sources.load(loaded.config.data)
+    loaded, source = classify.load_with_data(workdir, precision="float32")
     target = workdir / "export"
     try:
         # In the workdir, so that putting the export in its place is a rename.
@@ -67,6 +67,8 @@ def export(workdir: Path, names: list[str]) -> Path:
             f"cannot write {error.filename or target} ({error.strerror}): make room, or give yourself "
             "the right to write there"
         ) from error
+    except tf.errors.ResourceExhaustedError as error:  # TensorFlow's own word for a full disk
+        raise UserError(f"cannot write {target} ({error.message}): make room") from error
     print(f"export: {target}")
     return target
 
@@ -131,11 +133,13 @@ def finished(workdir: Path) -> dict:
 
 def save_images(path: Path, images: np.ndarray) -> np.memmap:
     """Writes images, an array or `Pictures`, to an .npy file without holding all of them."""
-    file = np.lib.format.open_memmap(path, "w+", np.uint8, tuple(images.shape))
-    for start in range(0, len(images), 500):
-        file[start : start + 500] = images[start : start + 500]
-    file.flush()
-    return file
+    header = {"descr": "|u1", "fortran_order": False, "shape": tuple(images.shape)}
+    # Not through a memmap: on a full disk that ends the process by a bus error.
+    with open(path, "wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for start in range(0, len(images), 500):
+            file.write(images[start : start + 500].tobytes())
+    return np.load(path, mmap_mode="r")
 
 
 def in_batches(call: Callable[[np.ndarray], tf.Tensor], images: np.ndarray) -> np.ndarray:

@@ -86,7 +86,7 @@ def csv_uri(rows: Sequence[dict]) -> str:
     writer = csv.writer(buffer)
     writer.writerow(columns)
     writer.writerows(cells)
-    return data_uri("text/csv;charset=utf-8", buffer.getvalue().encode())
+    return data_uri("text/csv;charset=utf-8", buffer.getvalue().encode(errors="replace"))
 
 
 def number(value) -> str:

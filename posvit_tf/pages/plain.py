@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from posvit_tf.errors import UserError
 from posvit_tf.pages import html
 from posvit_tf.theory.summary import told
 from posvit_tf.training import logbook
@@ -33,6 +34,12 @@ def write(workdir: Path) -> Path:
         for name, value in tuple(result.items())
         if isinstance(value, list) and value and isinstance(value[0], dict)
     }
+    try:
+        pictures = {name: (workdir / "plots" / name).read_bytes() for name in captions}
+    except OSError as error:
+        raise UserError(
+            f"{error.filename} cannot be read ({error.strerror}): bring it back to make the page"
+        ) from error
     return html.write(
         workdir / html.NAME,
         "plain.html",
@@ -41,7 +48,7 @@ def write(workdir: Path) -> Path:
         figures=figures(result),
         tables=tables,
         pictures=[
-            (html.data_uri("image/png", (workdir / "plots" / name).read_bytes()), caption)
+            (html.data_uri("image/png", pictures[name]), caption)
             for name, caption in captions.items()
         ],
         config=logbook.flat(logbook.read_json(workdir / "config.json")),

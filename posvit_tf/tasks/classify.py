@@ -47,6 +47,36 @@ def load(workdir: Path, precision: str = "") -> Loaded:
     return Loaded(model, tuple(meta["facts"]["class_names"]), config)
 
 
+def load_with_data(workdir: Path, precision: str = "") -> tuple[Loaded, sources.Source]:
+    """`load` of a finished run, and its data, read again.
+
+    Raises:
+        UserError: the folder holds no such run; or its data has changed: the classes, the size of the
+            images or how many are held out. A folder is then cut anew, with images that the model was
+            trained on among those that are to judge it.
+    """
+    loaded, result = load(workdir, precision), logbook.read_result(workdir)
+    source = sources.load(loaded.config.data)
+
+    def held_out(found: sources.Split | None) -> int:
+        return len(found.labels) if found else 0
+
+    changes = {
+        "class names": tuple(source.class_names) != loaded.class_names,
+        "image size": tuple(source.train.images.shape[1:]) != loaded.model.input_shape[1:],
+        "number of eval images": held_out(source.eval)
+        != (result["eval"] or {"examples": 0})["examples"],
+        "number of test images": held_out(source.test) != result["test"]["examples"],
+    }
+    changed = [what for what, differs in changes.items() if differs]
+    if changed:
+        raise UserError(
+            f"the data has changed since the run in {workdir} (another {', '.join(changed)}): bring it back "
+            "as it was, or train again in another --workdir"
+        )
+    return loaded, source
+
+
 def run(config: ConfigDict, workdir: Path) -> dict:
     """Trains `config` in `workdir`, or goes on where it stopped; writes result.json and plots/.
 

@@ -44,12 +44,7 @@ def finished(workdir: Path, config: ConfigDict) -> dict | None:
         check_same(read_json(workdir / "config.json"), plain(config), workdir)
     if not result.exists():
         return None
-    content = read_json(result)
-    if not {"task", "config"} <= content.keys():
-        raise UserError(
-            f"{result} is damaged: delete it, and the same command makes it again from the checkpoints"
-        )
-    return content
+    return read_result(workdir)
 
 
 @contextlib.contextmanager
@@ -119,14 +114,20 @@ def read_result(workdir: Path) -> dict:
     """The content of result.json.
 
     Raises:
-        UserError: the workdir holds no finished run.
+        UserError: the workdir holds no finished run, or the file is damaged.
     """
     if not (workdir / "result.json").exists():
         raise UserError(
             f"{workdir} holds no finished run (no result.json): name the workdir of one, or run its "
             "command to the end"
         )
-    return read_json(workdir / "result.json")
+    content = read_json(workdir / "result.json")
+    if "task" not in content:
+        raise UserError(
+            f"{workdir / 'result.json'} is damaged: delete it, and the same command makes it again from "
+            "the checkpoints"
+        )
+    return content
 
 
 def check_same(recorded: dict, wanted: dict, workdir: Path) -> None:

@@ -208,6 +208,7 @@ def train(
         "accumulate": config.train.accumulate,
         "backend": keras.backend.backend(),  # each draws order, crops and dropout in its own way
         "data": fingerprint(source.train),
+        "eval_data": source.eval and fingerprint(source.eval),  # on which the best was found
         "facts": source.facts,
         "model": config.model.to_dict(),
     }
@@ -218,10 +219,10 @@ def train(
     restored = checkpoint.latest(folder)
     if restored is not None:
         arrays, meta = restored
-        for key in ("seed", "batch_size", "accumulate", "backend", "data"):
-            if meta[key] != record[key]:
+        for key in ("seed", "batch_size", "accumulate", "backend", "data", "eval_data"):
+            if meta.get(key) != record[key]:
                 raise UserError(
-                    f"the checkpoint in {folder} is of a run on other {key} ({meta[key]} there, "
+                    f"the checkpoint in {folder} is of a run on other {key} ({meta.get(key)} there, "
                     f"{record[key]} here): bring the old {key} back or choose another --workdir"
                 )
         done, best, seconds_before = meta["update"], meta["best"], meta["seconds"]
@@ -233,9 +234,7 @@ def train(
     progress = Progress(done, run.updates, examples, chief)
     if restored is not None:
         progress.say(f"resumed at update {done} of {run.updates}")
-    if processes.place.count > 1 and not processes.alike(
-        done, record, *(fingerprint(split) for split in (source.eval, source.test) if split)
-    ):
+    if processes.place.count > 1 and not processes.alike(done, record, fingerprint(source.test)):
         raise UserError(
             f"the processes do not start alike: each must see the same data and, in {workdir}, the same "
             f"checkpoints; this one stands at update {done} with data {record['data'][:8]}"

@@ -125,6 +125,29 @@ def test_what_is_not_clear_is_refused(album, places, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("name", [b"a\nb", b"\xff"])
+def test_a_class_name_that_is_not_a_line_of_text_is_refused(name, album):
+    album("a", 3)
+    album(os.fsdecode(name), 3)
+    with pytest.raises(UserError, match="is not one line of text") as error:
+        folder.find(data(album.root))
+    str(error.value).encode()  # can be printed
+
+
+def test_links_that_lead_nowhere_are_told_and_pipes_passed_over(album, capsys):
+    album("a", 3)
+    album("b", 3)
+    (album.root / "loop").symlink_to("loop")  # no class
+    os.mkfifo(album.root / "a/pipe")
+    (album.root / "a/to_pipe.png").symlink_to("pipe")
+    (album.root / "a/loop.png").symlink_to("loop.png")
+    (album.root / "b/dead.png").symlink_to("nothing")
+    with pytest.raises(UserError, match="2 of 8 files in .*on_bad_file=skip"):
+        folder.find(data(album.root))
+    told = capsys.readouterr().err
+    assert "a/loop.png: Too many levels" in told and "b/dead.png: No such file" in told
+
+
 def test_a_missing_folder_and_a_file_are_told(tmp_path):
     (tmp_path / "file").touch()
     for path, message in (
@@ -159,7 +182,7 @@ def test_unreadable_files_stop_the_run_or_are_left_out(spoilt, capsys):
         "b/notes.jpg: not a whole",
         "b/scan.tif: not",
     )
-    told = capsys.readouterr().out
+    told = capsys.readouterr().err
     assert all(f"pictures: {spoilt}/{name}" in told for name in names)
     found = folder.find(data(spoilt, on_bad_file="skip"))
     assert sum(len(numbers) for numbers, _ in found.splits.values()) == 10

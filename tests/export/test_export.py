@@ -5,6 +5,7 @@ import re
 import shutil
 from base64 import b64decode
 from collections import Counter
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -197,13 +198,25 @@ def test_formats_that_cannot_be_written_are_told_before_any_work(monkeypatch):
     assert formats.choose(["keras"]) == ["saved_model", "keras"]
 
 
-def test_a_folder_that_cannot_be_written_is_named(workdir, monkeypatch):
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device", "images.npy"),
+        tf.errors.ResourceExhaustedError(None, None, "images.npy; No space left on device"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_named(error, workdir, monkeypatch):
     def full(*_):
-        raise OSError(28, "No space left on device", "images.npy")
+        raise error
 
     monkeypatch.setattr(write, "save_images", full)
-    with pytest.raises(UserError, match=r"cannot write images.npy \(No space left on device\)"):
+    with pytest.raises(UserError, match=r"cannot write .*images.npy.*No space left on device"):
         write.export(workdir, [])
+
+
+def test_a_full_disk_is_an_error_and_not_the_end_of_the_process():
+    with pytest.raises(OSError, match="No space left"):
+        write.save_images(Path("/dev/full"), np.zeros((1000, 32, 32, 3), "uint8"))
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -49,6 +50,26 @@ def test_a_folder_is_predicted_and_a_broken_file_named(workdir, digits, capsys):
     assert first == str(digits / "a.png")
     assert float(second.split()[0]) == pytest.approx(best["probability"], abs=1e-4)
     assert second.split()[1] == best["class"]
+
+
+def test_hidden_files_and_folders_are_no_pictures(workdir, tmp_path, capsys):
+    for name in ("empty.png", ".hidden.png"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder.png").mkdir()
+    assert predict.main([str(workdir / "export"), str(tmp_path), "--json"]) == 2
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["file"].endswith("/empty.png") and "is empty" in row["error"]
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", None])
+def test_a_damaged_export_is_one_line(content, workdir, digits, tmp_path, capsys):
+    model = shutil.copytree(workdir / "export", tmp_path / "copy") / "saved_model"
+    if content is None:
+        shutil.rmtree(model / "variables")
+    else:
+        (model / "saved_model.pb").write_bytes(content)
+    assert predict.main([str(model.parent), str(digits / "a.png")]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {model} is damaged or no model of")
 
 
 def test_what_is_no_export_or_holds_no_picture_is_one_line(workdir, digits, tmp_path, capsys):

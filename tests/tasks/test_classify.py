@@ -294,10 +294,13 @@ def test_attention_may_be_an_override(tiny):
         assert added == (kind != "positional")
 
 
-def test_other_images_under_a_run_are_refused(straight, tmp_path, monkeypatch):
-    config, workdir, _ = straight
-    monkeypatch.setattr(loop, "fingerprint", lambda split: "other")
-    with pytest.raises(UserError, match="other data"):
+@pytest.mark.parametrize(("n", "message"), [(160, "other data"), (37, "other eval_data")])
+def test_other_images_under_a_run_are_refused(n, message, straight, monkeypatch):
+    (config, workdir, _), same = straight, loop.fingerprint
+    monkeypatch.setattr(
+        loop, "fingerprint", lambda split: "other" if len(split.labels) == n else same(split)
+    )
+    with pytest.raises(UserError, match=message):
         classify.run(config, workdir)
 
 

@@ -1,6 +1,7 @@
 """From a folder of digits, some of them odd, to a trained model: main.py and nothing else."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from sklearn.datasets import load_digits
 import main
 import posvit_tf
 from posvit_tf.data import folder, sources
+from posvit_tf.errors import UserError
+from posvit_tf.tasks import classify
 from tests.conftest import TINY
 
 CLASSES = ("1", "2", "10")
@@ -53,8 +56,8 @@ def test_a_folder_becomes_a_model(pictures, tmp_path, capsys, monkeypatch):
 
     flags.append("--config.data.on_bad_file=skip")
     assert main.main([*flags, f"--workdir={tmp_path / 'a'}"]) == 0
-    told = capsys.readouterr().out
-    assert f"pictures: {root}/2/broken.png: " in told and "1 of 61 files left out" in told
+    told, errors = capsys.readouterr()
+    assert f"pictures: {root}/2/broken.png: " in errors and "1 of 61 files left out" in told
     assert "model.patch_size=2 data.batch_size=8 data.crop_padding=1" in told
     assert "data: folder, 8x8x3, 3 classes, 48 train / 6 eval / 6 test" in told
 
@@ -75,6 +78,20 @@ def test_a_folder_becomes_a_model(pictures, tmp_path, capsys, monkeypatch):
     from_files = json.loads((tmp_path / "b" / "result.json").read_text())
     assert from_files["weights_sha256"] == result["weights_sha256"]
     assert from_files["test"] == result["test"]
+
+    # Cut anew, it would judge the model by pictures that it was trained on.
+    classify.load_with_data(tmp_path / "a")
+    more = shutil.copytree(root / "1", root / "1" / "more")
+    with pytest.raises(
+        UserError, match=r"\(another number of eval images, number of test images\)"
+    ):
+        classify.load_with_data(tmp_path / "a")
+    more.rename(root / "3")
+    with pytest.raises(
+        UserError, match=f"the run in {tmp_path / 'a'} \\(another class names, number"
+    ):
+        classify.load_with_data(tmp_path / "a")
+    shutil.rmtree(root / "3")
 
     def then_gone(data, find=folder.find):
         found = find(data)
