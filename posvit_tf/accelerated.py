@@ -140,9 +140,8 @@ def train(config: ConfigDict, workdir: Path, data: Path | None) -> dict:
     from posvit_tf.training.accelerator import Accelerator
     from posvit_tf.training.loop import out_of_memory
 
-    random.seed(
-        config.seed
-    )  # where Keras's starts come from; its own set_random_seed imports TensorFlow
+    # Keras draws the seeds of its starts from it; its own set_random_seed imports TensorFlow.
+    random.seed(config.seed)
     source = packed.load(config.data, data) if data else sources.load(config.data)
     source, earlier = pretrained.find(config.init_from, workdir, source)
     model, optimizer, plan, table = classify.start(config, source, earlier, replicas=1)
