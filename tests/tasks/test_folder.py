@@ -10,8 +10,10 @@ from sklearn.datasets import load_digits
 
 import main
 import posvit_tf
+from posvit_tf import predict
 from posvit_tf.data import folder, sources
 from posvit_tf.errors import UserError
+from posvit_tf.export import __main__ as export
 from posvit_tf.tasks import classify
 from tests.conftest import TINY
 
@@ -71,6 +73,19 @@ def test_a_folder_becomes_a_model(pictures, tmp_path, capsys, monkeypatch):
     paths = [str(path.relative_to(root)) for path in map(type(root), files.paths)]
     (images,) = files.open(np.array([paths.index(name) for name in odd]))
     np.testing.assert_array_equal(images, list(odd.values()))
+
+    # what it leaves: a page, an export that was checked in a fresh process, names for new pictures
+    page = (tmp_path / "a" / "report.html").read_text()
+    assert "Confusion" in page and all(f">{name}<" in page for name in CLASSES)
+    assert export.main([str(tmp_path / "a")]) == 0
+    assert (tmp_path / "a/export/classes.txt").read_text().split() == list(CLASSES)
+    capsys.readouterr()
+    files = [str(root / name) for name in (*odd, "2/broken.png")]
+    assert predict.main([str(tmp_path / "a/export"), *files, "--json"]) == 2
+    *rows, broken = json.loads(capsys.readouterr().out)
+    expected = model.predict(np.array(list(odd.values())), verbose=0).argmax(axis=1)
+    assert [row["top"][0]["class"] for row in rows] == [CLASSES[k] for k in expected]
+    assert broken["file"] == files[-1] and "broken.png" in broken["error"]
 
     # from files, not from memory: another pipeline, the same run to the bit
     monkeypatch.setattr(folder, "IN_MEMORY", 0)
