@@ -1,8 +1,9 @@
 """How positions enter a ViT, one thing changed at a time, and what each kind of attention gains by it.
 
-The nano ViT with positional attention as it stands; its position table started smaller, or also
-added to the tokens; its maps started local; and free, uniform and content attention beside it. The
-two content-free kinds and content attention are compared from random and from local initial maps.
+A ViT with positional attention as it stands; its position table started smaller, or also added to
+the tokens; its maps started local; and free, uniform and content attention beside it. The content-free
+kinds and content attention are compared from random and from local initial maps, and the recipe that
+came out best with its maps fixed, and with twice the epochs, which is about content's time.
 
     python main.py --config=wiring:scale=laptop,plan     what it would cost here
     python main.py --config=wiring:scale=laptop          10,000 images, 2 epochs, 3 seeds
@@ -21,7 +22,7 @@ from ml_collections import ConfigDict
 
 from posvit_tf.config import parse_arguments
 
-VARIANTS = {
+VARIANTS = {  # {twice}: twice the epochs of the others
     "content": "attention=content",
     "positional": "attention=positional",
     "positional, P from std .02": "attention=positional model.position_std=0.02",
@@ -30,8 +31,11 @@ VARIANTS = {
     "uniform": "attention=uniform",
     "positional, local maps": "attention=positional model.initial_maps=local",
     "positional, best recipe": "attention=positional,recipe=best",
+    "positional, best recipe, maps fixed": "attention=positional,recipe=best train.freeze_attention=true",
+    "positional, best recipe, twice the epochs": "attention=positional,recipe=best train.epochs={twice}",
     "free, local maps": "attention=free model.initial_maps=local",
     "content, local maps": "attention=content model.initial_maps=local",
+    "content, best recipe": "attention=content,recipe=best",
 }
 
 
@@ -52,7 +56,10 @@ def get_config(arg: str = "") -> ConfigDict:
             if laptop
             else "data.train_split=train data.eval_split=",
             cells=tuple(
-                dict(axes={"attention": name}, command=f"cifar10:size={size},{words}")
+                dict(
+                    axes={"attention": name},
+                    command=f"cifar10:size={size},{words.format(twice=4 if laptop else 400)}",
+                )
                 for name, words in VARIANTS.items()
             ),
             compare=("attention", "content"),

@@ -69,7 +69,7 @@ def run(config: ConfigDict, workdir: Path) -> dict:
 
 def tell(result: dict, workdir: Path) -> None:
     """Prints a line a cell and a difference, and where the files are."""
-    if "cells" not in result:  # a plan, told when it was made
+    if "differences" not in result:  # a plan, told when it was made
         return
     for cell in result["cells"]:
         print(f"  {cell_name(cell)}: test accuracy {sweep_summary.told(cell['accuracy'])}%")

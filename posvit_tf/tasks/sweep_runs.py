@@ -66,13 +66,16 @@ def cell_name(cell: dict) -> str:
 def expand(config: ConfigDict, workdir: Path) -> list[Run]:
     """Every run of a sweep, seed by seed, so that early runs already compare all cells.
 
+    What a cell's command sets wins over the sweep's overrides.
+
     Raises:
         UserError: the config of a cell is refused, or trains nothing.
     """
     runs = []
     for seed in range(config.seed, config.seed + config.seeds):
         for cell in config.cells:
-            name, *overrides = shlex.split(f"{cell['command']} {config.overrides} seed={seed}")
+            name, *own = shlex.split(cell["command"])
+            overrides = [*shlex.split(config.overrides), *own, f"seed={seed}"]
             try:
                 loaded = load(name, overrides)
             except UserError as error:
@@ -82,9 +85,13 @@ def expand(config: ConfigDict, workdir: Path) -> list[Run]:
                     f"{cell_name(cell)}: {name} trains no classifier; name one that does"
                 )
             folder = "_".join(re.sub(r"[^\w.=-]+", "-", str(v)) for v in cell["axes"].values())
-            own = workdir / "runs" / folder / f"seed_{seed}"
-            flags = (f"--config={name}", *(f"--config.{o}" for o in overrides), f"--workdir={own}")
-            runs.append(Run(cell, seed, loaded, flags, own))
+            place = workdir / "runs" / folder / f"seed_{seed}"
+            flags = (
+                f"--config={name}",
+                *(f"--config.{o}" for o in overrides),
+                f"--workdir={place}",
+            )
+            runs.append(Run(cell, seed, loaded, flags, place))
     return runs
 
 

@@ -105,6 +105,15 @@ def test_a_bad_cell_is_told_before_anything_starts(folder):
     assert not (folder / "work").exists()
 
 
+def test_what_a_cell_sets_wins_over_the_overrides(folder):
+    loaded = config.load("tiny")
+    loaded.cells = ({**loaded.cells[0], "command": "digits train.epochs=7"},)
+    (run,) = sweep_runs.expand(loaded, folder)
+    assert run.config.train.epochs == 7
+    # The run's own process reads the flags the same way.
+    assert run.flags.index("--config.train.epochs=2") < run.flags.index("--config.train.epochs=7")
+
+
 def test_a_plan_counts_what_the_runs_will_do(folder, capsys):
     loaded = config.load("tiny:plan", {"seeds": 3})
     (folder / "work").mkdir()
@@ -115,6 +124,7 @@ def test_a_plan_counts_what_the_runs_will_do(folder, capsys):
     assert sweep_plan.lengths(sweep_runs.expand(loaded, folder)[0].config) == (20, 2 * 37 + 360)
     # A forward pass of 17 tokens of width 8 takes 17 * (4 * 8 * 8 + 4 * 8 * 8 / 2) products at least.
     assert cell["flops"] > 3 * 2 * 17 * 6 * 64 * (320 + 434 / 3) / 2
+    sweep.tell(plan, folder / "work")
     assert "6 runs, 0 finished before: 120 steps" in capsys.readouterr().out
 
 
