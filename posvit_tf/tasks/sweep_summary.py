@@ -99,7 +99,8 @@ def markdown(config: ConfigDict, result: dict, title: str) -> str:
         f"{date}; {', '.join(versions)}; {logbook.machine()}; {config.workers} runs at once.",
         f"Each run: the cell's command below, with `{config.overrides}` where it says nothing else, and "
         f"`seed=SEED`, seeds {', '.join(map(str, result['seeds']))}. Accuracy in % on the "
-        "test split, read once a run; how far the maps moved from their start is the mean total variation, 0 to 1, of a row.",
+        "test split, read once a run; how far the maps moved from their start is the mean total "
+        "variation, 0 to 1, of a row.",
         *([config.note] if config.note else []),
         "",
         row(*axes, "parameters", "mean +- std", "median [quartiles]", "each seed", *HEAD),
