@@ -110,7 +110,7 @@ def get_config(arg: str = "") -> ConfigDict:
         config.model.update(depth=4, heads=6, width=96, mlp_width=192)
         config.optimizer.update(name="adamw", weight_decay=0.05, warmup_epochs=1.0)
     if args.recipe == "best":
-        config.model.update(initial_maps="local", position_std=0.02, pool="mean")
+        config.model.update(initial_maps="local", pool="mean")
     if args.model != "vit":
         if (args.attention, args.patch, args.recipe) != ("positional", 4, "paper"):
             raise UserError(
