@@ -13,6 +13,7 @@ import keras
 from keras import ops
 
 from posvit_tf.errors import UserError
+from posvit_tf.layers.normalization import project
 
 
 def softmax_rows(scores):
@@ -81,6 +82,7 @@ class SelfAttention(keras.layers.Layer):
         positions: not used; taken so that the three attentions are called alike.
         attention_map: a map (H, N, N) in place of its own.
         return_map: whether to return the map too.
+        norm: a LayerNorm that the tokens have not gone through but for its `standardised`.
 
     Returns:
         (B, N, E), or that and the map (B, H, N, N) float32.
@@ -101,17 +103,19 @@ class SelfAttention(keras.layers.Layer):
         self.value = projection(self, width, "value")
         self.out = projection(self, width, "out")
 
-    def call(self, tokens, positions=None, attention_map=None, return_map=False):
+    def call(self, tokens, positions=None, attention_map=None, return_map=False, norm=None):
         def heads(x):
             x = ops.reshape(x, (-1, *tokens.shape[1:2], self.num_heads, self.head))  # (B,N,H,dh)
             return ops.transpose(x, (0, 2, 1, 3))  # (B,H,N,dh)
 
         if attention_map is None:
             # Scaled before the product: in float16 the product itself can overflow.
-            query = heads(self.query(tokens)) * self.head**-0.5
-            scores = ops.matmul(query, ops.swapaxes(heads(self.key(tokens)), -1, -2))  # (B,H,N,N)
+            query = heads(project(self.query, tokens, norm)) * self.head**-0.5
+            scores = ops.matmul(
+                query, ops.swapaxes(heads(project(self.key, tokens, norm)), -1, -2)
+            )  # (B,H,N,N)
             attention_map = softmax_rows(scores)
-        values = heads(self.value(tokens))
+        values = heads(project(self.value, tokens, norm))
         mixed = ops.matmul(ops.cast(attention_map, values.dtype), values)  # (B,H,N,dh)
         mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B,N,H,dh)
         output = self.out(ops.reshape(mixed, (-1, *tokens.shape[1:])))  # (B,N,E)
@@ -136,6 +140,7 @@ class PositionalAttention(keras.layers.Layer):
         positions: P (N, E), without a batch axis; `PositionTable` gives one.
         attention_map: a map (H, N, N) in place of its own.
         return_map: whether to return the map too.
+        norm: a LayerNorm that the tokens have not gone through but for its `standardised`.
 
     Returns:
         (B, N, E), or that and the map (H, N, N) float32.
@@ -171,10 +176,12 @@ class PositionalAttention(keras.layers.Layer):
         query = heads(self.query(positions)) * self.head**-0.5
         return ops.matmul(query, ops.swapaxes(heads(self.key(positions)), -1, -2))  # (H,N,N)
 
-    def call(self, tokens, positions=None, attention_map=None, return_map=False):
+    def call(self, tokens, positions=None, attention_map=None, return_map=False, norm=None):
         if attention_map is None:
             attention_map = softmax_rows(self.scores(positions))  # (H,N,N)
-        output = self.out(mix(attention_map, self.value(tokens), self.num_heads))  # (B,N,E)
+        output = self.out(
+            mix(attention_map, project(self.value, tokens, norm), self.num_heads)
+        )  # (B,N,E)
         return (output, attention_map) if return_map else output
 
     def get_config(self):
@@ -199,6 +206,7 @@ class OffDiagonalAttention(keras.layers.Layer):
         positions: not used; taken so that the three attentions are called alike.
         attention_map: a map (H, N, N) in place of its own.
         return_map: whether to return the map too.
+        norm: a LayerNorm that the tokens have not gone through but for its `standardised`.
 
     Returns:
         (B, N, E), or that and the map (H, N, N) float32.
@@ -230,10 +238,12 @@ class OffDiagonalAttention(keras.layers.Layer):
         """A (H, N, N): the trained values off the diagonal, the fixed one on it."""
         return fixed_diagonal(self.off_diagonal, self.diagonal)
 
-    def call(self, tokens, positions=None, attention_map=None, return_map=False):
+    def call(self, tokens, positions=None, attention_map=None, return_map=False, norm=None):
         if attention_map is None:
             attention_map = softmax_rows(self.scores())  # (H,N,N)
-        output = self.out(mix(attention_map, self.value(tokens), self.num_heads))  # (B,N,E)
+        output = self.out(
+            mix(attention_map, project(self.value, tokens, norm), self.num_heads)
+        )  # (B,N,E)
         return (output, attention_map) if return_map else output
 
     def get_config(self):

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from posvit_tf.layers.normalization import LayerNorm
+from posvit_tf.layers.normalization import LayerNorm, project
 
 
 @ops.custom_gradient
@@ -36,6 +36,7 @@ class Mlp(keras.layers.Layer):
 
     Call arguments:
         tokens: (B, N, E).
+        norm: a LayerNorm that the tokens have not gone through but for its `standardised`.
 
     Returns:
         (B, N, E).
@@ -55,8 +56,9 @@ class Mlp(keras.layers.Layer):
         self.drop_hidden = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy)
         self.drop_out = keras.layers.Dropout(self.dropout, dtype=self.dtype_policy)
 
-    def call(self, tokens, training=False):
-        hidden = self.drop_hidden(gelu(self.hidden(tokens)), training=training)
+    def call(self, tokens, training=False, norm=None):
+        hidden = gelu(project(self.hidden, tokens, norm))
+        hidden = self.drop_hidden(hidden, training=training)
         return self.drop_out(self.out(hidden), training=training)
 
     def get_config(self):
@@ -130,12 +132,18 @@ class EncoderBlock(keras.layers.Layer):
             self.attention.build(tokens_shape, positions_shape)
 
     def call(self, tokens, positions=None, attention_map=None, return_map=False, training=False):
+        def normalised(tokens, norm):
+            # Folding costs a pass over the weights: too much where few tokens are only predicted.
+            return (norm.standardised(tokens), norm) if training else (norm(tokens), None)
+
+        read, norm = normalised(tokens, self.norm_attention)
         mixed, attention_map = self.attention(
-            self.norm_attention(tokens), positions, attention_map, return_map=True
+            read, positions, attention_map, return_map=True, norm=norm
         )
         mixed = self.drop_attention(mixed, training=training)
         tokens = tokens + self.drop_path_attention(mixed, training=training)
-        hidden = self.mlp(self.norm_mlp(tokens), training=training)
+        read, norm = normalised(tokens, self.norm_mlp)
+        hidden = self.mlp(read, training=training, norm=norm)
         tokens = tokens + self.drop_path_mlp(hidden, training=training)
         return (tokens, attention_map) if return_map else tokens
 

@@ -4,37 +4,34 @@ import keras
 from keras import ops
 
 
-def normalise(x, gamma, beta, epsilon: float):
-    """y = n gamma + beta, n = (x - mean x) / sqrt(var x + epsilon), over the last axis, in float32.
+def standardise(x, epsilon: float):
+    """n = (x - mean x) / sqrt(var x + epsilon) over the last axis.
 
-    The gradient is dx = (h - mean h - n mean(h n)) / sqrt(var x + epsilon), h = gamma dy, in two
-    passes less over memory than what a tape makes of the formula.
+    The gradient is dx = (h - mean h - n mean(h n)) / sqrt(var x + epsilon), h = dn, in two passes less
+    over memory than what a tape makes of the formula.
 
     Args:
-        x: (..., E). gamma, beta: (E,), all float32.
+        x: (..., E) float32.
     """
 
     @ops.custom_gradient
-    def with_gradient(x, gamma, beta):
+    def with_gradient(x):
         centred = x - ops.mean(x, axis=-1, keepdims=True)
         scale = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + epsilon)
         n = centred * scale
 
-        def gradient(dy):
-            h = dy * gamma
+        def gradient(h):
             mean_h = ops.mean(h, axis=-1, keepdims=True)
-            dx = scale * (h - mean_h - n * ops.mean(h * n, axis=-1, keepdims=True))
-            rows = tuple(range(len(x.shape) - 1))
-            return dx, ops.sum(dy * n, axis=rows), ops.sum(dy, axis=rows)
+            return scale * (h - mean_h - n * ops.mean(h * n, axis=-1, keepdims=True))
 
-        return n * gamma + beta, gradient
+        return n, gradient
 
-    return with_gradient(x, gamma, beta)
+    return with_gradient(x)
 
 
 @keras.saving.register_keras_serializable(package="posvit_tf")
 class LayerNorm(keras.layers.LayerNormalization):
-    """`normalise` over the last axis with trained gamma and beta, epsilon 1e-6.
+    """n gamma + beta, n of `standardise`, gamma and beta trained, epsilon 1e-6.
 
     Call arguments:
         inputs: (..., E).
@@ -47,5 +44,31 @@ class LayerNorm(keras.layers.LayerNormalization):
         super().__init__(epsilon=epsilon, **kwargs)
 
     def call(self, inputs):
-        x, gamma, beta = (ops.cast(v, "float32") for v in (inputs, self.gamma, self.beta))
-        return ops.cast(normalise(x, gamma, beta, self.epsilon), self.compute_dtype)
+        gamma, beta = (ops.cast(v, "float32") for v in (self.gamma, self.beta))
+        n = standardise(ops.cast(inputs, "float32"), self.epsilon)
+        return ops.cast(n * gamma + beta, self.compute_dtype)
+
+    def standardised(self, inputs):
+        """n alone, for `project`, which puts gamma and beta into what reads it: (..., E), the same shape."""
+        n = standardise(ops.cast(inputs, "float32"), self.epsilon)
+        return ops.cast(n, self.compute_dtype)
+
+
+def project(dense: keras.layers.Dense, tokens, norm: LayerNorm | None = None):
+    """x W + b; with a norm (n gamma + beta) W + b as n (gamma W) + (beta W + b).
+
+    So gamma and beta take a pass over W in place of four over the tokens, backwards included.
+
+    Args:
+        dense: W (E, F) and b (F,), built.
+        tokens: x (B, N, E), or n of `norm.standardised`.
+        norm: whose gamma and beta the tokens still lack.
+
+    Returns:
+        (B, N, F).
+    """
+    if norm is None:
+        return dense(tokens)
+    kernel, beta = (ops.convert_to_tensor(v) for v in (dense.kernel, norm.beta))
+    projected = ops.matmul(tokens, norm.gamma[:, None] * kernel)  # (B,N,F)
+    return projected + (dense.bias + ops.matmul(beta, kernel))

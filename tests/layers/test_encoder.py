@@ -3,7 +3,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from posvit_tf.layers import DropPath, EncoderBlock, PositionalAttention
+from posvit_tf.layers import (
+    DropPath,
+    EncoderBlock,
+    OffDiagonalAttention,
+    PositionalAttention,
+    SelfAttention,
+)
 from posvit_tf.layers.encoder import gelu
 
 
@@ -36,9 +42,9 @@ def test_drop_path_drops_whole_examples_and_keeps_the_mean():
     np.testing.assert_array_equal(layer(x), x)
 
 
-def block_and_inputs(rng, randomise, **arguments):
+def block_and_inputs(rng, randomise, attention=PositionalAttention, **arguments):
     tokens, positions = (rng.normal(size=s).astype("float32") for s in ((3, 5, 8), (5, 8)))
-    block = EncoderBlock(PositionalAttention(2), 6, **arguments)
+    block = EncoderBlock(attention(2), 6, **arguments)
     block.build(tokens.shape, positions.shape)
     return randomise(block), tokens, positions
 
@@ -58,3 +64,21 @@ def test_block_without_its_branches_is_the_identity_in_training_alone(argument, 
     block, tokens, positions = block_and_inputs(rng, randomise, **{argument: 0.99999})
     np.testing.assert_array_equal(block(tokens, positions, training=True), tokens)
     assert np.all(np.any(block(tokens, positions) != tokens, axis=(1, 2)))
+
+
+@pytest.mark.parametrize("attention", [SelfAttention, PositionalAttention, OffDiagonalAttention])
+def test_norms_folded_in_training_equal_those_written_out(attention, rng, randomise):
+    block, tokens, positions = block_and_inputs(rng, randomise, attention)
+    tokens = tf.constant(tokens)
+    cotangent = rng.normal(size=tokens.shape).astype("float32")
+
+    def run(training):
+        with tf.GradientTape() as tape:
+            tape.watch(tokens)
+            output = block(tokens, positions, training=training)
+        weights = [v.value for v in block.trainable_variables]
+        found = tape.gradient(output, [tokens, *weights], output_gradients=cotangent)
+        return output, *found
+
+    for folded, plain in zip(run(True), run(False), strict=True):
+        np.testing.assert_allclose(folded, plain, rtol=1e-5, atol=1e-5)
