@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from posvit_tf.errors import UserError
+from posvit_tf.errors import UserError, exit_code
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp"}  # looked for in folders
 TOP = 5
@@ -23,7 +23,7 @@ BATCH = 32
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command line, sys.argv's by default; gives the exit code, 2 for bad input."""
+    """Runs a command line, sys.argv's by default; gives the exit code, 2 for bad input, 130 after Ctrl-C."""
     parser = argparse.ArgumentParser(
         prog="python -m posvit_tf.predict",
         description=__doc__,
@@ -34,10 +34,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     flags = parser.parse_args(arguments)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    try:
-        files = list(find(flags.pictures))
+
+    def command() -> int:
         rows = []
-        for row in predict(flags.export, files):
+        for row in predict(flags.export, list(find(flags.pictures))):
             rows.append(row)
             if "error" in row:
                 print(f"error: {row['error']}", file=sys.stderr)
@@ -45,12 +45,11 @@ def main(arguments: list[str] | None = None) -> int:
                 print(row["file"])
                 for guess in row["top"]:
                     print(f"  {guess['probability']:.4f}  {guess['class']}", flush=True)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    if flags.json:
-        print(json.dumps(rows, indent=2))
-    return 2 if any("error" in row for row in rows) else 0
+        if flags.json:
+            print(json.dumps(rows, indent=2))
+        return 2 if any("error" in row for row in rows) else 0
+
+    return exit_code(command)
 
 
 def find(paths: Iterable[Path]) -> Iterator[Path]:

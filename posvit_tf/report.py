@@ -16,7 +16,7 @@ from pathlib import Path
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from posvit_tf.errors import UserError
+from posvit_tf.errors import UserError, exit_code
 
 
 def write(workdirs: Sequence[Path], out: Path) -> Path:
@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
     """Runs a command line; what goes wrong becomes one line on stderr.
 
     Returns:
-        The exit code: 0 done, 2 bad input.
+        The exit code: 0 done, 2 bad input, 130 Ctrl-C.
     """
     parser = argparse.ArgumentParser(
         "python -m posvit_tf.report",
@@ -81,12 +81,12 @@ def main(argv: Sequence[str]) -> int:
     given = parser.parse_args(argv)
     if given.out and len(given.workdirs) == 1:
         parser.error("--out is for several workdirs: the page of one goes into it")
-    try:
+
+    def command() -> int:
         print(write([w.expanduser() for w in given.workdirs], given.out or Path("compare.html")))
         return 0
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+
+    return exit_code(command)
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ class Folder:
     height: int
     width: int
 
-    def open(self, *chosen: np.ndarray) -> list[np.ndarray | Pictures]:
-        """The pictures of some numbers: in memory, if all of them take at most IN_MEMORY bytes."""
+    def open(self, *chosen: np.ndarray) -> list[tuple[np.ndarray | Pictures, np.ndarray]]:
+        """The pictures of some numbers, in memory if all take at most IN_MEMORY bytes; their paths."""
         opened = [Pictures(self.paths[c], self.digests[c], self.height, self.width) for c in chosen]
         needed = sum(map(len, opened)) * self.height * self.width * 3
         kept = needed <= IN_MEMORY
@@ -53,7 +53,7 @@ class Folder:
             + f" ({needed / 1e6:,.0f} MB)",
             flush=True,
         )
-        return [pictures[:] for pictures in opened] if kept else opened
+        return [(pictures[:] if kept else pictures, pictures.paths) for pictures in opened]
 
 
 def find(data: ConfigDict) -> Folder:
@@ -85,6 +85,7 @@ def find(data: ConfigDict) -> Folder:
             f"data.data_dir={root} {what}: name the folder that holds a folder for each class"
         )
     places = _places(root)
+    _warn_of_strays({root, *(folder.parent for folder in places.values())})
     class_names = tuple(sorted({name for _, name in places}, key=_natural))
     if len(class_names) < 2:
         raise UserError(
@@ -192,6 +193,20 @@ def _files(root: Path, folder: Path, above: tuple[str, ...]) -> list[str]:
         elif os.path.isfile(path) or not os.path.exists(path):
             found.append(str(path.relative_to(root)))
     return found
+
+
+def _warn_of_strays(folders: set[Path]) -> None:
+    strays = sorted(
+        folder / entry.name
+        for folder in folders
+        for entry in _visible(folder)
+        if not os.path.isdir(entry)
+    )
+    if strays:
+        print(
+            f"warning: {len(strays)} files are in no class folder and not used, the first {strays[0]}",
+            file=sys.stderr,
+        )
 
 
 def _natural(name: str) -> list:

@@ -31,10 +31,12 @@ class Split:
     Attributes:
         images: (n, H, W, C) uint8; of many files, `Pictures`, which are read when asked for.
         labels: (n,) int32.
+        files: (n,) paths, where each image is a file of its own.
     """
 
     images: np.ndarray | Pictures
     labels: np.ndarray
+    files: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def cut(
     infos: Mapping[str, tfds.core.SplitInfo],
     class_names: tuple[str, ...],
     read: Callable[[str], tuple[np.ndarray, np.ndarray]],
-    opened: Callable[..., list[np.ndarray | Pictures]] | None = None,
+    opened: Callable[..., list[tuple[np.ndarray | Pictures, np.ndarray]]] | None = None,
 ) -> Source:
     """The examples that the split strings of `data` name.
 
@@ -118,7 +120,8 @@ def cut(
         infos: of the splits that there are, by name.
         class_names: label -> name.
         read: a split's name -> all its images (n, H, W, C) uint8 and labels (n,) int32.
-        opened: where `read` gives other things than images, makes images of those of each part.
+        opened: where `read` gives other things than images, makes images of those of each part, and
+            names their files.
 
     Raises:
         UserError: as for `load`.
@@ -146,10 +149,10 @@ def cut(
                 f"(0 to {len(class_names) - 1}): correct the labels or the list of class names"
             )
     if opened:
-        images = opened(*(split.images for split in splits.values()))
+        pictures = opened(*(split.images for split in splits.values()))
         splits = {
-            role: Split(i, split.labels)
-            for (role, split), i in zip(splits.items(), images, strict=True)
+            role: Split(images, split.labels, files)
+            for (role, split), (images, files) in zip(splits.items(), pictures, strict=True)
         }
     elif data.get("image_size"):
         splits = {role: _resized(split, data.image_size) for role, split in splits.items()}

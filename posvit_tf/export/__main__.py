@@ -12,11 +12,11 @@ import os
 import sys
 from pathlib import Path
 
-from posvit_tf.errors import UserError
+from posvit_tf.errors import exit_code
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command line, sys.argv's by default; gives the exit code, 2 for bad input."""
+    """Runs a command line, sys.argv's by default; gives the exit code, 2 for bad input, 130 after Ctrl-C."""
     parser = argparse.ArgumentParser(
         prog="python -m posvit_tf.export",
         description=__doc__,
@@ -27,15 +27,15 @@ def main(arguments: list[str] | None = None) -> int:
     flags = parser.parse_args(arguments)
     os.environ["KERAS_BACKEND"] = "tensorflow"  # of the fresh processes, too
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    # TensorFlow takes seconds to import: only now, so that bad flags show at once.
-    from posvit_tf.export import write
 
-    try:
+    def command() -> int:
+        # TensorFlow takes seconds to import: only now, so that bad flags show at once.
+        from posvit_tf.export import write
+
         write.export(flags.workdir.expanduser(), flags.formats.split(","))
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+        return 0
+
+    return exit_code(command)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """How a classifier did on each class, what it took for what, and where it was surest and wrong."""
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -79,6 +81,11 @@ def confusion_picture(confusion: np.ndarray) -> str:
     return html.png(SHADES(shares**0.5, bytes=True)[..., :3])
 
 
+def file_name(path: str) -> str:
+    """Folder and file alone, so that a page does not tell where it was made; names need not be text."""
+    return os.fsencode(os.path.join(*Path(path).parts[-2:])).decode(errors="backslashreplace")
+
+
 def worst(labels: np.ndarray, predicted: np.ndarray, probability: np.ndarray) -> np.ndarray:
     """Which examples were wrong, the surest first, at most MISTAKES.
 
@@ -106,7 +113,7 @@ def section(test: Split, logits: np.ndarray, names: Sequence[str]) -> dict:
     mistakes = [
         {
             "picture": html.photo(image),
-            "index": int(i),
+            "name": f"image {i}" if test.files is None else file_name(test.files[i]),
             "true": names[test.labels[i]],
             "predicted": names[predicted[i]],
             "probability": float(probability[i]),

@@ -219,6 +219,16 @@ def test_without_a_place_for_the_verdict_the_run_goes_on(album, tmp_path, capsys
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_files_outside_the_class_folders_are_told(album, capsys):
+    for name in ("train/a", "train/b"):
+        album(name, 3)
+    album("train", 1)  # train/0.png
+    (album.root / ".DS_Store").touch()
+    folder.find(data(album.root))
+    told = f"1 files are in no class folder and not used, the first {album.root / 'train/0.png'}"
+    assert told in capsys.readouterr().err
+
+
 def test_copies_in_train_and_test_are_told(album, capsys):
     for name in ("train/a", "train/b", "val/a", "test/b"):
         album(name, 3)

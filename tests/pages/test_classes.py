@@ -24,7 +24,8 @@ def test_what_is_said_of_the_classes():
         [0, 0, 0],
     ]
     assert found["pairs"][0] == {"true": "bee", "predicted": "cat", "count": 2, "share": 0.5}
-    assert [mistake["index"] for mistake in found["mistakes"]] == [5, 6, 4, 2]  # the surest first
+    surest_first = [mistake["name"] for mistake in found["mistakes"]]
+    assert surest_first == ["image 5", "image 6", "image 4", "image 2"]
     exp = np.exp(4)
     np.testing.assert_allclose(found["mistakes"][0]["probability"], exp / (exp + 2), rtol=1e-6)
     assert (found["wrong"], found["examples"]) == (4, 7)
@@ -32,5 +33,6 @@ def test_what_is_said_of_the_classes():
 
 def test_logits_far_apart_give_a_probability():
     logits = np.array([[1e4, 0, 0]], "float32")
-    found = classes.section(Split(np.zeros((1, 1, 1, 3), "uint8"), np.array([1])), logits, NAMES)
-    assert found["mistakes"][0]["probability"] == 1.0
+    images, files = np.zeros((1, 1, 1, 3), "uint8"), np.array(["/data/bee/\udcff.png"], object)
+    (mistake,) = classes.section(Split(images, np.array([1]), files), logits, NAMES)["mistakes"]
+    assert (mistake["probability"], mistake["name"]) == (1.0, "bee/\\xff.png")
