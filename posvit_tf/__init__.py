@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from posvit_tf.tasks.classify import Loaded
+
+# TensorFlow reads it at import and leaves oneDNN off on CPUs without AVX-512 VNNI, where it helps as well.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 
 def load(workdir: str | Path) -> Loaded:

@@ -4,6 +4,8 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import posvit_tf  # noqa: F401, I001, before TensorFlow, which reads what it sets
+
 import keras
 import pytest
 import tensorflow as tf
