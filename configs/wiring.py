@@ -34,7 +34,6 @@ VARIANTS = {  # {twice}: twice the epochs of the others
     "positional, best recipe, maps fixed": "attention=positional,recipe=best train.freeze_attention=true",
     "positional, best recipe, twice the epochs": "attention=positional,recipe=best train.epochs={twice}",
     "free, local maps": "attention=free model.initial_maps=local",
-    "content, local maps": "attention=content model.initial_maps=local",
     "content, best recipe": "attention=content,recipe=best",
 }
 

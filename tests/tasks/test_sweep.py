@@ -130,7 +130,7 @@ def test_a_plan_counts_what_the_runs_will_do(folder, capsys):
 
 @pytest.mark.parametrize(
     ("name", "laptop", "paper"),
-    [("figure5", 27, 75), ("figure7", 6, 60), ("figure8", 12, 12), ("wiring", 39, 65)],
+    [("figure5", 27, 75), ("figure7", 6, 60), ("figure8", 12, 12), ("wiring", 36, 60)],
 )
 def test_every_run_of_the_experiments_has_a_config_and_a_workdir_of_its_own(
     name, laptop, paper, tmp_path
