@@ -71,8 +71,9 @@ def test_a_folder_becomes_a_model(pictures, tmp_path, capsys, monkeypatch):
     assert result["test"]["accuracy"] == np.mean(found == source.test.labels)
     files = folder.find(config.data)
     paths = [str(path.relative_to(root)) for path in map(type(root), files.paths)]
-    (images,) = files.open(np.array([paths.index(name) for name in odd]))
+    ((images, named),) = files.open(np.array([paths.index(name) for name in odd]))
     np.testing.assert_array_equal(images, list(odd.values()))
+    assert list(named) == [str(root / name) for name in odd]
 
     # what it leaves: a page, an export that was checked in a fresh process, names for new pictures
     page = (tmp_path / "a" / "report.html").read_text()
