@@ -42,7 +42,8 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     result = sweep_summary.summarise(config, runs)
     sweep_summary.write_csv(runs, workdir)
     name = config.name.partition(":")[0]
-    changed = config.overrides != load(config.name).overrides
+    usual = load(config.name)
+    changed = (config.overrides, config.seeds) != (usual.overrides, usual.seeds)
     title = (
         f"{config.title}, {config.scale} scale"
         + (" with changes" if changed else "")
