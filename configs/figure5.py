@@ -13,7 +13,7 @@ Arguments
            width, 3 seeds); a cell of 32 pixels is the whole image, as it was
     plan   measure and tell the runs, steps, FLOPs and hours, and stop
 
-Cost: laptop about an hour on two cores.
+Cost: laptop about 90 minutes on two cores of a shared machine.
 Expect: the CNNs fall as the cells get smaller, the ViT stays where it was.
 """
 
