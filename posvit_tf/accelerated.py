@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 
 from posvit_tf.config import load, split_overrides
 from posvit_tf.data import packed, sources
-from posvit_tf.errors import UserError
+from posvit_tf.errors import UserError, exit_code
 from posvit_tf.training import cluster, logbook
 
 FLAGS = flags.FlagValues()
@@ -53,21 +53,22 @@ def main(argv: list[str]) -> int:
         argv: the words after `python -m posvit_tf.accelerated`.
 
     Returns:
-        The exit code: 0 done, 2 bad input. SystemExit goes through: 130 and 143 of a run that was saved.
+        The exit code: 0 done, 2 bad input, 130 Ctrl-C. SystemExit goes through: 130 and 143 of a run that was
+        saved.
     """
     sys.argv = ["-m", "posvit_tf.accelerated", *argv]  # for command.txt and the hint after Ctrl-C
-    try:
-        run(argv)
+
+    def command() -> int:
+        try:
+            run(argv)
+        except ModuleNotFoundError as error:
+            if error.name not in ("jax", "tensorflow"):
+                raise
+            install = cluster.INSTALL if error.name == "tensorflow" else "pip install -e '.[jax]'"
+            raise UserError(f"{error.name} is not installed here: {install}") from None
         return 0
-    except UserError as error:
-        message = str(error)
-    except ModuleNotFoundError as error:
-        if error.name not in ("jax", "tensorflow"):
-            raise
-        install = cluster.INSTALL if error.name == "tensorflow" else "pip install -e '.[jax]'"
-        message = f"{error.name} is not installed here: {install}"
-    print(f"error: {message}", file=sys.stderr)
-    return 2
+
+    return exit_code(command)
 
 
 def run(argv: list[str]) -> None:

@@ -4,37 +4,12 @@ import keras
 from keras import ops
 
 
-def standardise(x, epsilon: float):
-    """n = (x - mean x) / sqrt(var x + epsilon) over the last axis.
-
-    The gradient is dx = (h - mean h - n mean(h n)) / sqrt(var x + epsilon), h = dn, in two passes less
-    over memory than what a tape makes of the formula.
-
-    Args:
-        x: (..., E) float32.
-    """
-
-    @ops.custom_gradient
-    def with_gradient(x):
-        centred = x - ops.mean(x, axis=-1, keepdims=True)
-        scale = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + epsilon)
-        n = centred * scale
-
-        def gradient(h):
-            mean_h = ops.mean(h, axis=-1, keepdims=True)
-            return scale * (h - mean_h - n * ops.mean(h * n, axis=-1, keepdims=True))
-
-        return n, gradient
-
-    return with_gradient(x)
-
-
 @keras.saving.register_keras_serializable(package="posvit_tf")
 class LayerNorm(keras.layers.LayerNormalization):
-    """n gamma + beta, n of `standardise`, gamma and beta trained, epsilon 1e-6.
+    """n gamma + beta, n = (x - mean x) / sqrt(var x + epsilon) over the last axis, epsilon 1e-6.
 
     Call arguments:
-        inputs: (..., E).
+        inputs: x (..., E).
 
     Returns:
         The same shape.
@@ -45,13 +20,35 @@ class LayerNorm(keras.layers.LayerNormalization):
 
     def call(self, inputs):
         gamma, beta = (ops.cast(v, "float32") for v in (self.gamma, self.beta))
-        n = standardise(ops.cast(inputs, "float32"), self.epsilon)
-        return ops.cast(n * gamma + beta, self.compute_dtype)
+        return ops.cast(self.standardised(inputs) * gamma + beta, self.compute_dtype)
 
     def standardised(self, inputs):
-        """n alone, for `project`, which puts gamma and beta into what reads it: (..., E), the same shape."""
-        n = standardise(ops.cast(inputs, "float32"), self.epsilon)
-        return ops.cast(n, self.compute_dtype)
+        """n alone, in float32, for `project`, which puts gamma and beta into what reads it.
+
+        Its gradient is dx = (h - mean h - n mean(h n)) / sqrt(var x + epsilon), h = dn, in two passes less
+        over memory than what a tape makes of the formula.
+
+        Args:
+            inputs: x (..., E).
+
+        Returns:
+            The same shape.
+        """
+
+        @ops.custom_gradient
+        def with_gradient(x):
+            centred = x - ops.mean(x, axis=-1, keepdims=True)
+            variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+            scale = ops.rsqrt(variance + self.epsilon)
+            n = centred * scale
+
+            def gradient(h):
+                mean_h = ops.mean(h, axis=-1, keepdims=True)
+                return scale * (h - mean_h - n * ops.mean(h * n, axis=-1, keepdims=True))
+
+            return n, gradient
+
+        return with_gradient(ops.cast(inputs, "float32"))
 
 
 def project(dense: keras.layers.Dense, tokens, norm: LayerNorm | None = None):
