@@ -11,7 +11,7 @@ from absl import flags
 
 from posvit_tf.config import load, split_overrides, summaries
 from posvit_tf.errors import UserError
-from posvit_tf.training import cluster, logbook
+from posvit_tf.training import cluster, run_files
 
 USAGE = """\
 python main.py --config=NAME[:ARGUMENT=VALUE,...] [--config.FIELD=VALUE ...] [--workdir=DIR]
@@ -70,7 +70,7 @@ def run(argv: list[str]) -> None:
     if words:
         raise UserError(f"unexpected word {words[0]!r}; write flags as --flag=value")
     if FLAGS.help and FLAGS.config:
-        fields = logbook.flat(logbook.plain(load(FLAGS.config, overrides)))
+        fields = run_files.flat(run_files.plain(load(FLAGS.config, overrides)))
         print(f"Fields of {FLAGS.config} and their values; None derives at use:")
         print(*(f"  --config.{field}={value}" for field, value in fields.items()), sep="\n")
         return
@@ -93,7 +93,7 @@ def run(argv: list[str]) -> None:
         )
     workdir = Path(FLAGS.workdir).expanduser() if FLAGS.workdir else new_workdir(FLAGS.config)
     print(f"workdir: {workdir}", flush=True)
-    result = logbook.finished(workdir, config)
+    result = run_files.finished(workdir, config)
     # TensorFlow takes seconds to import: only now, so that bad flags show at once.
     match config.task:
         case "classify":
@@ -111,7 +111,7 @@ def run(argv: list[str]) -> None:
     if result is not None:
         print("this run is finished already; it found:")
     else:
-        with logbook.claimed(workdir, config) if place.chief else contextlib.nullcontext():
+        with run_files.claimed(workdir, config) if place.chief else contextlib.nullcontext():
             result = task.run(config, workdir)
     if place.chief:
         task.tell(result, workdir)

@@ -18,7 +18,7 @@ from ml_collections import ConfigDict
 from posvit_tf.config import load, split_overrides
 from posvit_tf.data import packed, sources
 from posvit_tf.errors import UserError, exit_code
-from posvit_tf.training import cluster, logbook
+from posvit_tf.training import cluster, run_files
 
 FLAGS = flags.FlagValues()
 flags.DEFINE_string("config", "", "a config's name and arguments", flag_values=FLAGS)
@@ -101,9 +101,9 @@ def run(argv: list[str]) -> None:
     if not FLAGS.workdir:
         raise UserError("--workdir=DIR is missing: the same command goes on there after a stop")
     workdir = Path(FLAGS.workdir).expanduser()
-    result = logbook.finished(workdir, config)
+    result = run_files.finished(workdir, config)
     if result is None:
-        with logbook.claimed(workdir, config):
+        with run_files.claimed(workdir, config):
             result = train(config, workdir, data)
     else:
         print("this run is finished already; it found:")
@@ -114,7 +114,7 @@ def run(argv: list[str]) -> None:
 
 def check(config: ConfigDict) -> None:
     """Raises UserError for a field that asks for what only main.py does."""
-    for field, value in logbook.flat(logbook.plain(config)).items():
+    for field, value in run_files.flat(run_files.plain(config)).items():
         known = field in KNOWN or field.startswith("model.")
         if value not in ONLY.get(field, (value,)) or (value and not known and field not in ONLY):
             left = " or ".join(map(str, ONLY.get(field, ["it off"])))

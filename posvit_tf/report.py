@@ -26,12 +26,12 @@ def write(workdirs: Sequence[Path], out: Path) -> Path:
         UserError: a workdir holds no finished run, or what its page needs is missing.
     """
     from posvit_tf.pages import compare, html, plain
-    from posvit_tf.training import logbook
+    from posvit_tf.training import run_files
 
     if len(workdirs) > 1:
         return compare.write(out, workdirs)
     (workdir,) = workdirs
-    match logbook.read_result(workdir)["task"]:
+    match run_files.read_result(workdir)["task"]:
         case "classify":
             return classification(workdir)
         case "sweep":

@@ -15,7 +15,7 @@ import posvit_tf
 from posvit_tf import accelerated
 from posvit_tf.data import augment, sources
 from posvit_tf.tasks import classify
-from posvit_tf.training import checkpoint, logbook
+from posvit_tf.training import checkpoint, run_files
 from posvit_tf.training.accelerator import crop_and_flip, draw
 
 # An update takes the whole training set and nothing is random, so both backends see the same batches.
@@ -73,7 +73,7 @@ for stopped, *flags in json.loads(sys.argv[1]):
 
 
 def flags(config, workdir):
-    fields = logbook.flat(logbook.plain(config))
+    fields = run_files.flat(run_files.plain(config))
     given = [f"--config.{field}={value}" for field, value in fields.items() if field != "name"]
     return ["--config=digits", *given, f"--workdir={workdir}"]
 
@@ -85,7 +85,7 @@ def runs(tiny, tmp_path_factory):
 
     def by_tensorflow(changes, name):
         config = tiny(changes)
-        with logbook.claimed(folder / name, config):
+        with run_files.claimed(folder / name, config):
             classify.run(config, folder / name)
 
     by_tensorflow({**ALIKE, "train.epochs": 0}, "start")
@@ -124,7 +124,7 @@ def test_twenty_updates_equal_tensorflows(runs, recipe):
 @pytest.mark.slow
 def test_an_interrupted_run_goes_on_bit_for_bit(runs):
     straight, resumed = (
-        logbook.read_json(runs / n / "result.json") for n in ("straight", "resumed")
+        run_files.read_json(runs / n / "result.json") for n in ("straight", "resumed")
     )
     assert resumed["weights_sha256"] == straight["weights_sha256"]
     assert resumed["test"] == straight["test"]
@@ -138,7 +138,7 @@ def test_tensorflow_loads_what_jax_trained(runs):
     test = sources.load(config.data).test
     found = float(np.mean(model.predict(test.images, verbose=0).argmax(axis=1) == test.labels))
     assert found == pytest.approx(
-        logbook.read_json(runs / "straight/result.json")["test"]["accuracy"]
+        run_files.read_json(runs / "straight/result.json")["test"]["accuracy"]
     )
 
 

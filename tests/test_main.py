@@ -13,7 +13,7 @@ from posvit_tf.errors import UserError
 
 @pytest.fixture
 def calls(tmp_path, monkeypatch):
-    """Stands in for logbook and task and notes what reaches them, as `finished` and `error` say."""
+    """Stands in for run_files and task and notes what reaches them, as `finished` and `error` say."""
     calls = SimpleNamespace(finished=None, error=None, config=None, workdir=None, ran=False)
 
     def finished(workdir, config):
@@ -25,7 +25,7 @@ def calls(tmp_path, monkeypatch):
         if calls.error:
             raise calls.error
 
-    monkeypatch.setattr(main.logbook, "finished", finished)
+    monkeypatch.setattr(main.run_files, "finished", finished)
     monkeypatch.setattr(sys, "argv", sys.argv)  # main sets it
     task = SimpleNamespace(run=run, tell=lambda result, workdir: print(result))
     monkeypatch.setitem(sys.modules, "posvit_tf.tasks.classify", task)

@@ -19,7 +19,7 @@ from posvit_tf import config, report
 from posvit_tf.data.sources import Split
 from posvit_tf.pages import run
 from posvit_tf.tasks import associate, classify
-from posvit_tf.training import logbook
+from posvit_tf.training import logbook, run_files
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -73,7 +73,7 @@ def workdirs(tiny, tmp_path_factory):
         ("theory", associate, config.load("spatial:setting=tiny", {"steps": 3, "seeds": 2})),
     ):
         found[name] = tmp_path_factory.mktemp(name)
-        with logbook.claimed(found[name], settings):
+        with run_files.claimed(found[name], settings):
             task.run(settings, found[name])
     return found
 

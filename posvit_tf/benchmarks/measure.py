@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from posvit_tf.training import logbook
+from posvit_tf.training import run_files
 
 
 class Times(NamedTuple):
@@ -71,7 +71,7 @@ def machine() -> str:
         versions = f"TensorFlow {tf.__version__}, PyTorch {torch.__version__}"
     except ImportError:
         versions = f"TensorFlow {tf.__version__}, PyTorch not installed: its columns are missing"
-    return f"{logbook.machine()}; {versions}"
+    return f"{run_files.machine()}; {versions}"
 
 
 def arguments(doc: str, *more: str) -> argparse.Namespace:

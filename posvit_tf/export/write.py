@@ -16,7 +16,7 @@ from posvit_tf.export.card import megabytes
 from posvit_tf.export.signatures import Signatures
 from posvit_tf.models.vit import frozen
 from posvit_tf.tasks import classify
-from posvit_tf.training import logbook
+from posvit_tf.training import run_files
 
 COMPARED = 1000  # images at most on which a file is compared with the model
 TOLERANCE = 1e-4  # of a logit
@@ -43,7 +43,7 @@ def export(workdir: Path, names: list[str]) -> Path:
     """
     chosen = formats.choose(names)
     result = finished(workdir)
-    trained = logbook.read_json(workdir / "config.json")
+    trained = run_files.read_json(workdir / "config.json")
     if trained["data"].get("cell_size"):
         raise UserError(
             f"the run in {workdir} saw permuted images (data.cell_size={trained['data']['cell_size']}), and "
@@ -122,7 +122,7 @@ def finished(workdir: Path) -> dict:
             f"the run in {workdir} is not finished: go on with it by its command, "
             f"in {workdir / 'command.txt'}, with --workdir={workdir}"
         )
-    result = logbook.read_json(workdir / "result.json")
+    result = run_files.read_json(workdir / "result.json")
     if result.get("task") != "classify":
         raise UserError(
             f"{workdir} holds a run of the task {result.get('task')}: only a run on images, such as "

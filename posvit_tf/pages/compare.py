@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from posvit_tf.analysis.seeds import spread
 from posvit_tf.errors import UserError
 from posvit_tf.pages import html
-from posvit_tf.training import logbook
+from posvit_tf.training import logbook, run_files
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9", "#444444")
@@ -25,13 +25,13 @@ def read(workdir: Path) -> dict:
     Raises:
         UserError: no finished classification run.
     """
-    result = logbook.read_result(workdir)
+    result = run_files.read_result(workdir)
     if result["task"] != "classify":
         raise UserError(
             f"{workdir} is a run of task {result['task']}: a comparison takes classification runs "
             "only; name it alone for a page of its own"
         )
-    config = logbook.flat(logbook.read_json(workdir / "config.json"))
+    config = run_files.flat(run_files.read_json(workdir / "config.json"))
     return {
         "workdir": workdir,
         "result": result,

@@ -5,7 +5,7 @@ from pathlib import Path
 from posvit_tf.errors import UserError
 from posvit_tf.pages import html
 from posvit_tf.theory.summary import told
-from posvit_tf.training import logbook
+from posvit_tf.training import run_files
 
 
 def figures(result: dict, prefix: str = "") -> list[tuple[str, str]]:
@@ -27,7 +27,7 @@ def write(workdir: Path) -> Path:
     Raises:
         UserError: a file of the workdir is missing or damaged, or the page cannot be written.
     """
-    result = logbook.read_result(workdir)
+    result = run_files.read_result(workdir)
     captions = result.pop("captions", {})
     tables = {
         name: html.table(result.pop(name))
@@ -51,6 +51,6 @@ def write(workdir: Path) -> Path:
             (html.data_uri("image/png", pictures[name]), caption)
             for name, caption in captions.items()
         ],
-        config=logbook.flat(logbook.read_json(workdir / "config.json")),
-        start=logbook.first_start(workdir),
+        config=run_files.flat(run_files.read_json(workdir / "config.json")),
+        start=run_files.first_start(workdir),
     )

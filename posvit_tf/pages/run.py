@@ -11,7 +11,7 @@ from posvit_tf.analysis import plots
 from posvit_tf.data import permute
 from posvit_tf.data.sources import Split
 from posvit_tf.pages import classes, html, maps
-from posvit_tf.training import logbook
+from posvit_tf.training import logbook, run_files
 
 LOOKED_AT = 16  # images that content attention is averaged over, as in plots/attention_maps.png
 
@@ -54,8 +54,8 @@ def write(
     Raises:
         UserError: a file of the workdir is missing or damaged, or the page cannot be written.
     """
-    result = logbook.read_result(workdir)
-    config = logbook.read_json(workdir / "config.json")
+    result = run_files.read_result(workdir)
+    config = run_files.read_json(workdir / "config.json")
     lines = logbook.read_lines(workdir / "metrics.jsonl")
     order = permute.pixel_order(config["data"], test.images.shape)
     columns, rows = html.table(last_of_each_epoch(lines))
@@ -64,8 +64,8 @@ def write(
         "run.html",
         workdir=workdir,
         result=result,
-        config=logbook.flat(config),
-        start=logbook.first_start(workdir),
+        config=run_files.flat(config),
+        start=run_files.first_start(workdir),
         crisp=max(model.input.shape[1:3]) <= 64,  # small photos are shown enlarged
         curves=curves(lines),
         maps=maps.section(model, permute.permuted(test.images[:LOOKED_AT], order)),

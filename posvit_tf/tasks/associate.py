@@ -13,7 +13,7 @@ from posvit_tf.theory.events import events
 from posvit_tf.theory.processes import PROCESSES, Run
 from posvit_tf.theory.settings import Setting, from_config, name_of
 from posvit_tf.theory.summary import over_seeds, told
-from posvit_tf.training import logbook
+from posvit_tf.training import logbook, run_files
 from posvit_tf.training.board import Board
 
 GLM_BOUND = 1 / 8  # in the paper's regime no generalised linear model errs less
@@ -56,14 +56,14 @@ def run(config: ConfigDict, workdir: Path) -> dict:
         "seconds": over_seeds([run.seconds for run in runs]),
         "captions": captions,
     }
-    logbook.write_json(workdir / "result.json", result)
+    run_files.write_json(workdir / "result.json", result)
     return result
 
 
 def tell(result: dict, workdir: Path) -> None:
     """Prints what a finished run found and where it is."""
     print(table(result))
-    logbook.tell_files(result, workdir)
+    run_files.tell_files(result, workdir)
 
 
 def describe(setting: Setting) -> None:

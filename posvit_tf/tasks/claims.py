@@ -15,7 +15,7 @@ from posvit_tf.theory.gaussian import gaussian
 from posvit_tf.theory.processes import data_of, idealised, realistic
 from posvit_tf.theory.settings import GAUSSIAN_SETTINGS, LINEAR, SETTINGS, Setting
 from posvit_tf.theory.transfer import existence, transfer_errors
-from posvit_tf.training import logbook
+from posvit_tf.training import run_files
 
 LEAST_SEEDS = 5
 
@@ -168,7 +168,7 @@ def run(config: ConfigDict, workdir: Path) -> dict:
         "seeds": list(seeds),
         "claims": [row._asdict() | {"holds": bool(row.holds)} for row in rows],
     }
-    logbook.write_json(workdir / "result.json", result)
+    run_files.write_json(workdir / "result.json", result)
     return result
 
 

@@ -16,7 +16,7 @@ from posvit_tf.models.build import build, parameters
 from posvit_tf.models.vit import freeze_attention, patch_for, wiring
 from posvit_tf.pages import html
 from posvit_tf.pages import run as page
-from posvit_tf.training import checkpoint, logbook, loop, optim, pretrained
+from posvit_tf.training import checkpoint, loop, optim, pretrained, run_files
 from posvit_tf.training.cluster import Processes
 
 
@@ -38,7 +38,7 @@ def load(workdir: Path, precision: str = "") -> Loaded:
     Raises:
         UserError: the folder holds no trained run.
     """
-    config = ConfigDict(logbook.read_json(workdir / "config.json"))
+    config = ConfigDict(run_files.read_json(workdir / "config.json"))
     config.precision = precision or config.precision
     weights, meta = checkpoint.load(workdir / "checkpoints" / "best.npz")
     config.model.update(meta.get("model", {}))  # with what the config left to the data
@@ -55,7 +55,7 @@ def load_with_data(workdir: Path, precision: str = "") -> tuple[Loaded, sources.
             images or how many are held out. A folder is then cut anew, with images that the model was
             trained on among those that are to judge it.
     """
-    loaded, result = load(workdir, precision), logbook.read_result(workdir)
+    loaded, result = load(workdir, precision), run_files.read_result(workdir)
     source = sources.load(loaded.config.data)
 
     def held_out(found: sources.Split | None) -> int:
@@ -96,9 +96,9 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     processes = strategies.processes(config, strategy)
     with strategies.explained(config), pictures.noticed():
         if processes.place.count > 1:
-            token = workdir / logbook.LOCK  # the chief's, if all see one folder
+            token = workdir / run_files.LOCK  # the chief's, if all see one folder
             seen = token.read_text() if token.exists() else None
-            if not processes.alike(sorted(logbook.flat(logbook.plain(config)).items()), seen):
+            if not processes.alike(sorted(run_files.flat(run_files.plain(config)).items()), seen):
                 raise UserError(
                     f"process {processes.place.index} of {processes.place.count} was not started like the "
                     "others: all need the same config and a --workdir that is one folder for all of them"
@@ -193,7 +193,7 @@ def train_and_test(
         some = permute.permuted(source.test.images[:16], order)
         plots = figures.write_all(model, log.lines, workdir / "plots", some, movement)
         result["captions"] = {path.name: caption for path, caption in plots}
-        logbook.write_json(workdir / "result.json", result)
+        run_files.write_json(workdir / "result.json", result)
         page.write(workdir, model, source.test, logits, source.class_names)
     return result
 
@@ -215,7 +215,7 @@ def completed(
         "data.batch_size": lambda: 2 ** int(math.log2(min(max(n / 20, 8), 128, n))),
         "data.crop_padding": lambda: min(height, width) // 8,
     }
-    fields = logbook.flat(logbook.plain(config))
+    fields = run_files.flat(run_files.plain(config))
     derived = {field: value() for field, value in values.items() if fields.get(field, 0) is None}
     if derived:
         config = config.copy_and_resolve_references()
@@ -285,6 +285,6 @@ def tell(result: dict, workdir: Path) -> None:
             else ""
         )
     )
-    logbook.tell_files(result, workdir)
+    run_files.tell_files(result, workdir)
     if (workdir / html.NAME).exists():  # runs of older versions have none
         print(f"{workdir / html.NAME}: all of it as a page")

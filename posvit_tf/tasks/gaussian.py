@@ -9,7 +9,7 @@ from posvit_tf.theory import association
 from posvit_tf.theory.gaussian import gaussian
 from posvit_tf.theory.settings import GAUSSIAN_SETTINGS, from_config, name_of
 from posvit_tf.theory.summary import over_seeds, told
-from posvit_tf.training import logbook
+from posvit_tf.training import logbook, run_files
 from posvit_tf.training.board import Board
 
 
@@ -59,7 +59,7 @@ def run(config: ConfigDict, workdir: Path) -> dict:
         "seconds": over_seeds([run.seconds for run in runs]),
         "captions": {"figure2.png": caption},
     }
-    logbook.write_json(workdir / "result.json", result)
+    run_files.write_json(workdir / "result.json", result)
     return result
 
 
@@ -71,4 +71,4 @@ def tell(result: dict, workdir: Path) -> None:
         f"  overlap     {told(overlap)}  "
         f"chance {result['association']['chance']:.3f}"
     )
-    logbook.tell_files(result, workdir)
+    run_files.tell_files(result, workdir)

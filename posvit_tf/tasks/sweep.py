@@ -12,7 +12,7 @@ from posvit_tf.analysis import sweep_plots
 from posvit_tf.config import load
 from posvit_tf.tasks import sweep_summary
 from posvit_tf.tasks.sweep_runs import cell_name, execute, expand
-from posvit_tf.training import logbook
+from posvit_tf.training import run_files
 
 PLOTS = {
     "boxes": sweep_plots.boxes,
@@ -64,7 +64,7 @@ def run(config: ConfigDict, workdir: Path) -> dict:
         caption = PLOTS[config.plot](result, title, config.note, picture)
     result["captions"] = {picture.name: caption}
     (workdir / "summary.md").write_text(sweep_summary.markdown(config, result, title))
-    logbook.write_json(workdir / "result.json", result)
+    run_files.write_json(workdir / "result.json", result)
     return result
 
 
@@ -81,4 +81,4 @@ def tell(result: dict, workdir: Path) -> None:
             f"{sweep_summary.points(accuracy['mean'])} points, 95% {sweep_summary.interval(accuracy)}"
         )
     print(workdir / "summary.md")
-    logbook.tell_files(result, workdir)
+    run_files.tell_files(result, workdir)

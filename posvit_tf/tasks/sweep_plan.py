@@ -17,7 +17,7 @@ from posvit_tf.data.sources import Split
 from posvit_tf.errors import UserError
 from posvit_tf.models.build import build
 from posvit_tf.tasks.sweep_runs import Run, cell_name, threads
-from posvit_tf.training import logbook, loop, optim, strategy
+from posvit_tf.training import loop, optim, run_files, strategy
 from posvit_tf.training.replicas import train_dataset
 from posvit_tf.training.step import make_update
 
@@ -95,7 +95,7 @@ def estimate(config: ConfigDict, runs: list[Run], workdir: Path) -> dict:
         "config": config.name,
         "runs": len(runs),
         "finished": len(runs) - waiting,
-        "machine": logbook.machine(),
+        "machine": run_files.machine(),
         "workers": config.workers,
         "cells": cells,
         "hours": sum(cell["runs"] * cell["hours"] for cell in cells) / config.workers,
@@ -106,7 +106,7 @@ def estimate(config: ConfigDict, runs: list[Run], workdir: Path) -> dict:
         f"{sum(cell['runs'] * cell['flops'] for cell in cells):.2e} FLOPs, {plan['hours']:.1f} h with "
         f"{config.workers} at once on {plan['machine']}; a run's start and plots come on top"
     )
-    logbook.write_json(workdir / "plan.json", plan)
+    run_files.write_json(workdir / "plan.json", plan)
     return plan
 
 

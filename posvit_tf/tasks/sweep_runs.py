@@ -20,7 +20,7 @@ from ml_collections import ConfigDict
 
 from posvit_tf.config import load
 from posvit_tf.errors import UserError
-from posvit_tf.training import logbook
+from posvit_tf.training import logbook, run_files
 from posvit_tf.training.interrupt import Interrupt, command_to_go_on
 
 MAIN = Path(__file__).parents[2] / "main.py"
@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
     def result(self) -> dict | None:
         """Its result.json, None where it is not finished."""
-        return logbook.finished(self.workdir, self.config)
+        return run_files.finished(self.workdir, self.config)
 
     def progress(self) -> tuple[float, float]:
         """The share of its training that is done, and the seconds it took."""

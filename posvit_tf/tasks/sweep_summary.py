@@ -8,7 +8,7 @@ from ml_collections import ConfigDict
 
 from posvit_tf.analysis.seeds import paired, spread
 from posvit_tf.tasks.sweep_runs import Run
-from posvit_tf.training import logbook
+from posvit_tf.training import run_files
 
 HEAD = ("seconds a run", "maps moved", "paper")
 
@@ -90,13 +90,13 @@ def write_csv(runs: list[Run], workdir: Path) -> None:
 def markdown(config: ConfigDict, result: dict, title: str) -> str:
     """summary.md: how it was done, the tables and the pictures, so that it can be read elsewhere."""
     axes = list(result["cells"][0]["axes"])
-    date, command, *versions = logbook.command().strip().split("\n")
+    date, command, *versions = run_files.command().strip().split("\n")
     lines = [
         f"# {title}",
         "",
         f"    {command}",
         "",
-        f"{date}; {', '.join(versions)}; {logbook.machine()}; {config.workers} runs at once.",
+        f"{date}; {', '.join(versions)}; {run_files.machine()}; {config.workers} runs at once.",
         f"Each run: the cell's command below, with `{config.overrides}` where it says nothing else, and "
         f"`seed=SEED`, seeds {', '.join(map(str, result['seeds']))}. Accuracy in % on the "
         "test split, read once a run; how far the maps moved from their start is the mean total "

@@ -11,7 +11,7 @@ from posvit_tf.theory.processes import realistic
 from posvit_tf.theory.settings import from_config, name_of
 from posvit_tf.theory.summary import over_seeds
 from posvit_tf.theory.transfer import transfer_errors
-from posvit_tf.training import logbook
+from posvit_tf.training import logbook, run_files
 from posvit_tf.training.board import Board
 
 
@@ -62,7 +62,7 @@ def run(config: ConfigDict, workdir: Path) -> dict:
         },
         "captions": {"transfer.png": caption},
     }
-    logbook.write_json(workdir / "result.json", result)
+    run_files.write_json(workdir / "result.json", result)
     return result
 
 
@@ -72,4 +72,4 @@ def tell(result: dict, workdir: Path) -> None:
     print("  median test error at n =" + "".join(f"{n:>8}" for n in methods["frozen"]))
     for name, by_size in methods.items():
         print(f"  {name:24}" + "".join(f"{found['median']:8.3f}" for found in by_size.values()))
-    logbook.tell_files(result, workdir)
+    run_files.tell_files(result, workdir)

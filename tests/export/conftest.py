@@ -2,7 +2,7 @@ import pytest
 
 from posvit_tf.export import write
 from posvit_tf.tasks import classify
-from posvit_tf.training import logbook
+from posvit_tf.training import run_files
 
 
 @pytest.fixture(scope="session")
@@ -10,7 +10,7 @@ def workdir(tiny, tmp_path_factory):
     """A finished run of two blocks with its export: the SavedModel, checked in a fresh process."""
     folder = tmp_path_factory.mktemp("exported")
     config = tiny({"model.depth": 2})
-    with logbook.claimed(folder, config):
+    with run_files.claimed(folder, config):
         classify.run(config, folder)
     write.export(folder, ["saved_model"])
     return folder

@@ -1,7 +1,7 @@
 import pytest
 
 from posvit_tf.pages import run
-from posvit_tf.training import logbook
+from posvit_tf.training import run_files
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from posvit_tf.training import logbook
     ],
 )
 def test_the_command_to_do_it_again_makes_a_new_workdir(command, expected):
-    assert logbook.Start("", command, {}, "").again == expected
+    assert run_files.Start("", command, {}, "").again == expected
 
 
 def test_the_last_line_of_each_split_in_each_epoch_is_shown():

@@ -18,7 +18,7 @@ from posvit_tf.errors import UserError
 from posvit_tf.layers.positions import resampling
 from posvit_tf.models.build import build
 from posvit_tf.tasks import classify
-from posvit_tf.training import checkpoint, logbook, loop, replicas
+from posvit_tf.training import checkpoint, logbook, loop, replicas, run_files
 from tests.forked import Run
 
 FACTS = {"image_shape": (8, 8, 1), "class_names": "abc", "mean": (90.0,), "std": (60.0,)}
@@ -32,7 +32,7 @@ def lines(workdir, split):
 
 
 def run(config, workdir):
-    with logbook.claimed(workdir, config):
+    with run_files.claimed(workdir, config):
         return classify.run(config, workdir)
 
 
@@ -60,7 +60,7 @@ def test_a_run_leaves_what_the_contract_names(straight):
     assert len(list((workdir / "checkpoints").glob("update_*.npz"))) == config.checkpoint.keep
     assert np.shape(result["map_movement"]) == (2, config.model.heads)
     assert 0 < np.min(result["map_movement"]) < np.max(result["map_movement"]) < 1
-    assert logbook.finished(workdir, config) == result
+    assert run_files.finished(workdir, config) == result
 
 
 def test_load_gives_the_reported_model_back(straight):
@@ -255,14 +255,14 @@ def test_every_field_is_read(tiny, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(ConfigDict, "__getitem__", recorded)
         run(config, tmp_path)
-    fields = set(logbook.flat(json.loads(config.to_json_best_effort())))
+    fields = set(run_files.flat(json.loads(config.to_json_best_effort())))
     # eval.every_epochs and checkpoint.every_epochs are read where an epoch ends
     assert fields - read == {"eval.every_epochs", "checkpoint.every_epochs"}
 
 
 def test_another_config_in_the_workdir_is_refused_by_field(straight, tiny):
     with pytest.raises(UserError, match="another config.*train.epochs 4 there, 3 here"):
-        logbook.finished(straight[1], tiny({**RANDOM, "train.epochs": 3}))
+        run_files.finished(straight[1], tiny({**RANDOM, "train.epochs": 3}))
 
 
 @pytest.mark.parametrize("line", ["{garbled}", "3", '{"loss": 1.0}', "\xff"])
@@ -274,16 +274,16 @@ def test_a_garbled_line_of_the_metrics_is_named(line, tmp_path):
 
 
 def test_a_damaged_result_is_named(tiny, tmp_path):
-    with logbook.claimed(tmp_path, tiny()):
+    with run_files.claimed(tmp_path, tiny()):
         (tmp_path / "result.json").write_text('{"test": 3}')
     with pytest.raises(UserError, match="result.json is damaged: delete it"):
-        logbook.finished(tmp_path, tiny())
+        run_files.finished(tmp_path, tiny())
 
 
 def test_a_start_that_failed_does_not_hold_the_workdir(tiny, tmp_path):
     with pytest.raises(UserError, match="3x3"):
         run(tiny({"model.patch_size": 3}), tmp_path)
-    assert logbook.finished(tmp_path, tiny()) is None
+    assert run_files.finished(tmp_path, tiny()) is None
 
 
 def test_attention_may_be_an_override(tiny):

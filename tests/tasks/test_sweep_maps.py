@@ -4,7 +4,7 @@ import pytest
 from posvit_tf.data import permute
 from posvit_tf.tasks import classify, sweep_maps
 from posvit_tf.tasks.sweep_runs import Run
-from posvit_tf.training import logbook
+from posvit_tf.training import run_files
 
 
 @pytest.mark.parametrize("attention", ["positional", "content"])
@@ -12,7 +12,7 @@ def test_the_inverse_brings_maps_back_to_the_places_of_the_image(attention, tiny
     config = tiny(
         {"model.attention": attention, "data.cell_size": 4, "train.epochs": 0, "model.width": 64}
     )
-    with logbook.claimed(tmp_path, config):
+    with run_files.claimed(tmp_path, config):
         classify.run(config, tmp_path)
     run = Run({"axes": {"images": "permuted"}}, 0, config, (), tmp_path)
     table, (found, inverted) = sweep_maps.measure([run])
@@ -27,6 +27,6 @@ def test_the_inverse_brings_maps_back_to_the_places_of_the_image(attention, tiny
 
 def test_no_permutation_has_one_map(tiny, tmp_path):
     config = tiny({"train.epochs": 0})
-    with logbook.claimed(tmp_path, config):
+    with run_files.claimed(tmp_path, config):
         classify.run(config, tmp_path)
     assert list(sweep_maps.maps(tmp_path)) == ["as found"]
