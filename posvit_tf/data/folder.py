@@ -204,7 +204,7 @@ def _warn_of_strays(folders: set[Path]) -> None:
     )
     if strays:
         print(
-            f"warning: {len(strays)} files are in no class folder and not used, the first {strays[0]}",
+            f"warning: files in no class folder are not used: {len(strays)}, the first {strays[0]}",
             file=sys.stderr,
         )
 

@@ -225,7 +225,7 @@ def test_files_outside_the_class_folders_are_told(album, capsys):
     album("train", 1)  # train/0.png
     (album.root / ".DS_Store").touch()
     folder.find(data(album.root))
-    told = f"1 files are in no class folder and not used, the first {album.root / 'train/0.png'}"
+    told = f"files in no class folder are not used: 1, the first {album.root / 'train/0.png'}"
     assert told in capsys.readouterr().err
 
 
