@@ -108,6 +108,7 @@ class SelfAttention(keras.layers.Layer):
             x = ops.reshape(x, (-1, *tokens.shape[1:2], self.num_heads, self.head))  # (B,N,H,dh)
             return ops.transpose(x, (0, 2, 1, 3))  # (B,H,N,dh)
 
+        values = project(self.value, tokens, norm)  # (B,N,E)
         if attention_map is None:
             # Scaled before the product: in float16 the product itself can overflow.
             query = heads(project(self.query, tokens, norm)) * self.head**-0.5
@@ -115,10 +116,12 @@ class SelfAttention(keras.layers.Layer):
                 query, ops.swapaxes(heads(project(self.key, tokens, norm)), -1, -2)
             )  # (B,H,N,N)
             attention_map = softmax_rows(scores)
-        values = heads(project(self.value, tokens, norm))
-        mixed = ops.matmul(ops.cast(attention_map, values.dtype), values)  # (B,H,N,dh)
-        mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B,N,H,dh)
-        output = self.out(ops.reshape(mixed, (-1, *tokens.shape[1:])))  # (B,N,E)
+            mixed = ops.matmul(ops.cast(attention_map, values.dtype), heads(values))  # (B,H,N,dh)
+            mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B,N,H,dh)
+            mixed = ops.reshape(mixed, (-1, *tokens.shape[1:]))  # (B,N,E)
+        else:
+            mixed = mix(attention_map, values, self.num_heads)  # (B,N,E)
+        output = self.out(mixed)
         return (output, attention_map) if return_map else output
 
     def get_config(self):
