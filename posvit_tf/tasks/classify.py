@@ -36,9 +36,16 @@ def load(workdir: Path, precision: str = "") -> Loaded:
         precision: in which the model computes, where not in the run's own.
 
     Raises:
-        UserError: the folder holds no trained run.
+        UserError: the folder holds no trained run, or one of another version.
     """
-    config = ConfigDict(run_files.read_json(workdir / "config.json"))
+    recorded = run_files.read_json(workdir / "config.json")
+    lacking = {"model.name", "data.name", "precision"} - run_files.flat(recorded).keys()
+    if lacking:
+        raise UserError(
+            f"{workdir / 'config.json'} lacks {', '.join(sorted(lacking))}: it is of another version of "
+            "posvit_tf or was changed; name another workdir, or train again"
+        )
+    config = ConfigDict(recorded)
     config.precision = precision or config.precision
     weights, meta = checkpoint.load(workdir / "checkpoints" / "best.npz")
     config.model.update(meta.get("model", {}))  # with what the config left to the data

@@ -3,8 +3,11 @@
 The images are noise of the right shape and number, so that nothing need be downloaded.
 """
 
+import multiprocessing
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import NamedTuple
 
 import keras
@@ -22,6 +25,8 @@ from posvit_tf.training.replicas import train_dataset
 from posvit_tf.training.step import make_update
 
 LEAST_SECONDS, LEAST_UPDATES = 3.0, 2  # that each model is timed
+# Fresh processes, since TensorFlow does not survive a fork.
+SPAWN = multiprocessing.get_context("spawn")
 
 
 class Facts(NamedTuple):
@@ -42,9 +47,9 @@ FACTS = {
 
 
 class Pace(NamedTuple):
-    """Of a model on this machine."""
+    """Of a model on this machine, while `config.workers` of it are at work at once, as in the sweep."""
 
-    images_per_second: float  # in training
+    images_per_second: float  # in training, of one of them
     flops: float  # of an image in training: three times those of its forward pass
 
 
@@ -60,35 +65,48 @@ def estimate(config: ConfigDict, runs: list[Run], workdir: Path) -> dict:
         hours}], hours}; hours are those of what is not finished, in all with `config.workers` runs
         at once, without the start of a run.
     """
-    if config.workers > 1:
-        tf.config.threading.set_intra_op_parallelism_threads(threads(config.workers))
     paces: dict[str, Pace] = {}
     cells = []
-    for cell in config.cells:
-        own = [run for run in runs if run.cell == cell]
-        left = [run for run in own if run.result() is None]
-        settings = own[0].config
-        key = str([settings.model, settings.optimizer, settings.train, facts(settings)])
-        if key not in paces:
-            paces[key] = measure(settings)
-        updates, passes = lengths(settings)
-        images_in_all = updates * settings.data.batch_size * settings.train.accumulate + passes / 3
-        cells.append(
-            {
-                "axes": cell["axes"],
-                "runs": len(left),
-                "updates": updates,
-                "images_per_second": paces[key].images_per_second,
-                "flops": images_in_all * paces[key].flops,
-                "hours": images_in_all / paces[key].images_per_second / 3600,
-            }
-        )
-        print(
-            f"  {cell_name(cell)}: {len(left)} runs of {updates:,} steps, "
-            f"{cells[-1]['flops']:.2e} FLOPs and {cells[-1]['hours']:.2f} h each at "
-            f"{paces[key].images_per_second:.0f} images/s",
-            flush=True,
-        )
+    with (
+        SPAWN.Manager() as manager,
+        ProcessPoolExecutor(
+            config.workers,
+            SPAWN,
+            tf.config.threading.set_intra_op_parallelism_threads,
+            (threads(config.workers) if config.workers > 1 else 0,),
+        ) as pool,
+    ):
+        together = [manager.Barrier(config.workers)] * config.workers
+        for cell in config.cells:
+            own = [run for run in runs if run.cell == cell]
+            left = [run for run in own if run.result() is None]
+            settings = own[0].config
+            key = str([settings.model, settings.optimizer, settings.train, facts(settings)])
+            if key not in paces:
+                # Here first: a model that cannot be built must not leave the others waiting.
+                flops = training_flops(settings)
+                speeds = pool.map(speed, [settings] * config.workers, together)
+                paces[key] = Pace(float(np.mean(list(speeds))), flops)
+            updates, passes = lengths(settings)
+            images_in_all = (
+                updates * settings.data.batch_size * settings.train.accumulate + passes / 3
+            )
+            cells.append(
+                {
+                    "axes": cell["axes"],
+                    "runs": len(left),
+                    "updates": updates,
+                    "images_per_second": paces[key].images_per_second,
+                    "flops": images_in_all * paces[key].flops,
+                    "hours": images_in_all / paces[key].images_per_second / 3600,
+                }
+            )
+            print(
+                f"  {cell_name(cell)}: {len(left)} runs of {updates:,} steps, "
+                f"{cells[-1]['flops']:.2e} FLOPs and {cells[-1]['hours']:.2f} h each at "
+                f"{paces[key].images_per_second:.0f} images/s",
+                flush=True,
+            )
     waiting = sum(cell["runs"] for cell in cells)
     plan = {
         "task": config.task,
@@ -144,11 +162,27 @@ def lengths(config: ConfigDict) -> tuple[int, int]:
     return plan.updates, evaluated + count(data.test_split)
 
 
-def measure(config: ConfigDict) -> Pace:
-    """Trains a model for some seconds as a run does, on images of noise.
+def noise_model(config: ConfigDict) -> keras.Model:
+    """The model of a run, for images of noise."""
+    known = facts(config)
+    channels = known.image_shape[-1]
+    return build(
+        config,
+        {
+            "image_shape": known.image_shape,
+            "class_names": tuple(map(str, range(known.classes))),
+            "mean": (127.5,) * channels,
+            "std": (64.0,) * channels,
+        },
+    )
+
+
+def speed(config: ConfigDict, together: Barrier) -> float:
+    """Trains a model for some seconds as a run does, on images of noise; returns images a second.
 
     Args:
         config: of a run.
+        together: where the processes that measure at once wait for each other.
     """
     known = facts(config)
     devices = strategy.make(config)
@@ -158,17 +192,8 @@ def measure(config: ConfigDict) -> Pace:
         rng.integers(0, 256, (2 * count, *known.image_shape), np.uint8),
         rng.integers(0, known.classes, 2 * count, np.int32),
     )
-    channels = known.image_shape[-1]
     with devices.scope():
-        model = build(
-            config,
-            {
-                "image_shape": known.image_shape,
-                "class_names": tuple(map(str, range(known.classes))),
-                "mean": (127.5,) * channels,
-                "std": (64.0,) * channels,
-            },
-        )
+        model = noise_model(config)
         optimizer = optim.make(
             config.optimizer, config.precision, model, config.optimizer.learning_rate
         )
@@ -184,20 +209,25 @@ def measure(config: ConfigDict) -> Pace:
         return time.perf_counter() - started
 
     updates(1)  # traces
+    together.wait()
     number, seconds = 0, 0.0
     while number < LEAST_UPDATES or seconds < LEAST_SECONDS:
         seconds += updates(LEAST_UPDATES)
         number += LEAST_UPDATES
-    return Pace(number * count / seconds, 3 * forward_flops(model, count) / count)
+    return number * count / seconds
 
 
-def forward_flops(model: keras.Model, batch: int) -> int:
-    """Floating-point operations of one forward pass, as TensorFlow's profiler counts its graph.
+def training_flops(config: ConfigDict) -> float:
+    """3 F / B floating-point operations an image in training, F of the forward pass of a batch of B images.
+
+    Counted by TensorFlow's profiler; what is shared by all images of a batch, as positional maps are,
+    counts once a batch.
 
     Args:
-        model: uint8 images (B, H, W, C) -> logits.
-        batch: B; what is shared by all images of a batch, as positional maps are, counts once.
+        config: of a run.
     """
+    model = noise_model(config)
+    batch = config.data.batch_size * config.train.accumulate
     forward = tf.function(lambda x: model(x, training=False), autograph=False)
     spec = tf.TensorSpec((batch, *model.input.shape[1:]), tf.uint8)
     options = tf.compat.v1.profiler.ProfileOptionBuilder(
@@ -205,4 +235,4 @@ def forward_flops(model: keras.Model, batch: int) -> int:
     )
     options = options.with_empty_output().build()
     graph = forward.get_concrete_function(spec).graph
-    return tf.compat.v1.profiler.profile(graph, options=options).total_float_ops
+    return 3 * tf.compat.v1.profiler.profile(graph, options=options).total_float_ops / batch

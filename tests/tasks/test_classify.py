@@ -157,6 +157,12 @@ def test_ctrl_c_saves_and_the_resumed_run_is_bitwise_equal(
         assert losses == [row["loss"] for row in lines(straight[1], split)]
 
 
+def test_a_config_of_another_version_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text('{"data": {"name": "digits"}}')
+    with pytest.raises(UserError, match=r"config.json lacks model.name, precision: .* train again"):
+        posvit_tf.load(tmp_path)
+
+
 @pytest.mark.slow
 def test_a_model_with_batch_norm_resumes_bitwise_and_is_loaded_as_reported(
     tiny, tmp_path, monkeypatch
