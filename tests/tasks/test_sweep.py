@@ -114,8 +114,9 @@ def test_what_a_cell_sets_wins_over_the_overrides(folder):
     assert run.flags.index("--config.train.epochs=2") < run.flags.index("--config.train.epochs=7")
 
 
+@pytest.mark.slow
 def test_a_plan_counts_what_the_runs_will_do(folder, capsys):
-    loaded = config.load("tiny:plan", {"seeds": 3})
+    loaded = config.load("tiny:plan", {"seeds": 3, "workers": 2})
     (folder / "work").mkdir()
     plan = sweep.run(loaded, folder / "work")
     cell = plan["cells"][0]
