@@ -46,12 +46,21 @@ class Shape(NamedTuple):
         """int32 (batch,)."""
         return np.random.default_rng(1).integers(0, CLASSES, self.batch).astype("int32")
 
-    def forward_flops(self, attention: str) -> float:
-        """Multiplications and additions of the matrix products of one forward pass of a batch."""
+    def forward_flops(self, attention: str, whole: bool) -> float:
+        """Multiplications and additions of the matrix products of one forward pass of a batch.
+
+        Args:
+            attention: positional, free or content.
+            whole: whether the last block goes through all tokens, not the class token alone.
+        """
         B, N, E, M = self.batch, self.tokens, self.width, self.mlp_width
-        scores = {"free": 0, "positional": 1}.get(attention, B) * (4 * N * E * E + 2 * N * N * E)
-        block = B * (4 * N * E * E + 2 * N * N * E + 4 * N * E * M) + scores
-        return self.depth * block + B * (2 * (N - 1) * 3 * self.patch**2 * E + 2 * E * CLASSES)
+        maps = {"free": 0, "positional": 1}.get(attention, B)
+        block = B * (4 * N * E * E + 2 * N * N * E + 4 * N * E * M)
+        block += maps * (4 * N * E * E + 2 * N * N * E)
+        last = B * (2 * self.heads * N * E + 4 * E * E + 4 * E * M)
+        last += maps * (2 * (N + 1) * E * E + 2 * N * E)
+        blocks = self.depth * block if whole else (self.depth - 1) * block + last
+        return blocks + B * (2 * (N - 1) * 3 * self.patch**2 * E + 2 * E * CLASSES)
 
 
 def ours(shape: Shape, attention: str, xla: bool) -> tuple[keras.Model, Callable, Callable]:

@@ -88,7 +88,8 @@ def run(cores: int, rounds: int, full: bool) -> dict[str, float]:
         rows, used = [], {}
         for name, (model, _, _) in found.items():
             attention = name.removesuffix("/xla").removeprefix("torch_").replace("keras", "content")
-            flops = 3 * shape.forward_flops(attention)
+            whole = name.startswith(("keras", "torch"))
+            flops = 3 * shape.forward_flops(attention, whole)
             used[name] = float(flops / np.median(times[name].wall) / peak)
             rows.append(
                 (

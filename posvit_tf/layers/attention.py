@@ -2,7 +2,8 @@
 
 Every one is called as `attention(tokens, positions)` and mixes its heads' values by a map with rows that
 sum to 1; `return_map=True` returns the map as well, and `attention_map=` puts another in its place, which
-then is not computed. What the map depends on is all that differs:
+then is not computed. `rows=` asks for the first of the tokens alone. What the map depends on is all that
+differs:
 
     SelfAttention         the tokens              map (B,H,N,N)
     PositionalAttention   the positions alone     map (H,N,N)
@@ -13,7 +14,7 @@ import keras
 from keras import ops
 
 from posvit_tf.errors import UserError
-from posvit_tf.layers.normalization import project
+from posvit_tf.layers.normalization import project, weights
 
 
 def softmax_rows(scores):
@@ -70,6 +71,64 @@ def mix(attention_map, values, num_heads: int):
     return ops.reshape(mixed, (-1, tokens, width))  # (B,N,H*dh)
 
 
+def mix_few(attention_map, tokens, value: keras.layers.Dense, norm=None):
+    """out_b = [(A_h x_b) W_h + b_h]_h, the values of R mixed tokens in place of mixed values of all N.
+
+    Equal to [A_h (x_b W_h + b_h)]_h, since the rows of A sum to 1, at R/N of its cost or less.
+
+    Args:
+        attention_map: A (H, R, N) or (B, H, R, N): the first R rows of each map.
+        tokens: x (B, N, E).
+        value: W (E, H*dh) and b (H*dh,), built.
+        norm: as in `project`.
+
+    Returns:
+        (B, R, H*dh).
+    """
+    (heads, rows), (count, width) = attention_map.shape[-3:-1], tokens.shape[1:]
+    attention_map = ops.cast(attention_map, tokens.dtype)
+    flat = ops.reshape(attention_map, (-1, heads * rows, count))  # (1 or B,H*R,N)
+    x = ops.matmul(flat, tokens)  # (B,H*R,E)
+    x = ops.reshape(x, (-1, heads, rows, width))  # (B,H,R,E)
+    x = ops.transpose(x, (1, 0, 2, 3))  # (H,B,R,E)
+    x = ops.reshape(x, (heads, -1, width))  # (H,B*R,E)
+    kernel, bias = weights(value, norm)
+    kernel = ops.reshape(kernel, (width, heads, -1))  # (E,H,dh)
+    values = ops.matmul(x, ops.transpose(kernel, (1, 0, 2)))  # (H,B*R,dh)
+    values = ops.reshape(values, (heads, -1, rows, width // heads))  # (H,B,R,dh)
+    values = ops.transpose(values, (1, 2, 0, 3))  # (B,R,H,dh)
+    return ops.reshape(values, (-1, rows, width)) + bias  # (B,R,H*dh)
+
+
+def attend(attention_map, tokens, value: keras.layers.Dense, norm=None):
+    """out_b = [A_h (x_b W_h + b_h)]_h, in the form that is cheapest for the shape of A.
+
+    Args:
+        attention_map: A (H, R, N) or (B, H, R, N), R <= N.
+        tokens: x (B, N, E).
+        value: W (E, H*dh) and b (H*dh,), built.
+        norm: as in `project`.
+
+    Returns:
+        (B, R, H*dh).
+    """
+    heads, rows = attention_map.shape[-3:-1]
+    if rows < tokens.shape[1]:
+        return mix_few(attention_map, tokens, value, norm)
+    values = project(value, tokens, norm)  # (B,N,H*dh)
+    if len(attention_map.shape) == 3:
+        return mix(attention_map, values, heads)
+    mixed = ops.matmul(ops.cast(attention_map, values.dtype), split(values, heads))  # (B,H,N,dh)
+    mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B,N,H,dh)
+    return ops.reshape(mixed, (-1, *values.shape[1:]))  # (B,N,H*dh)
+
+
+def split(x, num_heads: int):
+    """The heads of (B, N, H*dh), each by itself: (B, H, N, dh)."""
+    x = ops.reshape(x, (-1, x.shape[1], num_heads, x.shape[2] // num_heads))  # (B,N,H,dh)
+    return ops.transpose(x, (0, 2, 1, 3))  # (B,H,N,dh)
+
+
 @keras.saving.register_keras_serializable(package="posvit_tf")
 class SelfAttention(keras.layers.Layer):
     """softmax((x W_Q)(x W_K)^T / sqrt(dh)) (x W_V) a head, heads joined by W_O: the vanilla ViT's attention.
@@ -80,12 +139,13 @@ class SelfAttention(keras.layers.Layer):
     Call arguments:
         tokens: x (B, N, E).
         positions: not used; taken so that the three attentions are called alike.
-        attention_map: a map (H, N, N) in place of its own.
+        attention_map: a map (H, R, N) in place of its own; its R rows are those of the output.
         return_map: whether to return the map too.
         norm: a LayerNorm that the tokens have not gone through but for its `standardised`.
+        rows: R, how many of the first tokens the output is wanted of; None: of all N.
 
     Returns:
-        (B, N, E), or that and the map (B, H, N, N) float32.
+        (B, R, E), or that and the map (B, H, R, N) float32.
 
     Raises:
         UserError: the heads do not divide the width.
@@ -103,25 +163,18 @@ class SelfAttention(keras.layers.Layer):
         self.value = projection(self, width, "value")
         self.out = projection(self, width, "out")
 
-    def call(self, tokens, positions=None, attention_map=None, return_map=False, norm=None):
-        def heads(x):
-            x = ops.reshape(x, (-1, *tokens.shape[1:2], self.num_heads, self.head))  # (B,N,H,dh)
-            return ops.transpose(x, (0, 2, 1, 3))  # (B,H,N,dh)
-
-        values = project(self.value, tokens, norm)  # (B,N,E)
+    def call(
+        self, tokens, positions=None, attention_map=None, return_map=False, norm=None, rows=None
+    ):
         if attention_map is None:
             # Scaled before the product: in float16 the product itself can overflow.
-            query = heads(project(self.query, tokens, norm)) * self.head**-0.5
+            query = project(self.query, tokens[:, :rows], norm) * self.head**-0.5  # (B,R,E)
+            key = split(project(self.key, tokens, norm), self.num_heads)  # (B,H,N,dh)
             scores = ops.matmul(
-                query, ops.swapaxes(heads(project(self.key, tokens, norm)), -1, -2)
-            )  # (B,H,N,N)
+                split(query, self.num_heads), ops.swapaxes(key, -1, -2)
+            )  # (B,H,R,N)
             attention_map = softmax_rows(scores)
-            mixed = ops.matmul(ops.cast(attention_map, values.dtype), heads(values))  # (B,H,N,dh)
-            mixed = ops.transpose(mixed, (0, 2, 1, 3))  # (B,N,H,dh)
-            mixed = ops.reshape(mixed, (-1, *tokens.shape[1:]))  # (B,N,E)
-        else:
-            mixed = mix(attention_map, values, self.num_heads)  # (B,N,E)
-        output = self.out(mixed)
+        output = self.out(attend(attention_map, tokens, self.value, norm))  # (B,R,E)
         return (output, attention_map) if return_map else output
 
     def get_config(self):
@@ -141,12 +194,13 @@ class PositionalAttention(keras.layers.Layer):
     Call arguments:
         tokens: x (B, N, E).
         positions: P (N, E), without a batch axis; `PositionTable` gives one.
-        attention_map: a map (H, N, N) in place of its own.
+        attention_map: a map (H, R, N) in place of its own; its R rows are those of the output.
         return_map: whether to return the map too.
         norm: a LayerNorm that the tokens have not gone through but for its `standardised`.
+        rows: R, how many of the first tokens the output is wanted of; None: of all N.
 
     Returns:
-        (B, N, E), or that and the map (H, N, N) float32.
+        (B, R, E), or that and the map (H, R, N) float32.
 
     Raises:
         UserError: the heads do not divide the width.
@@ -169,22 +223,22 @@ class PositionalAttention(keras.layers.Layer):
         self.value = projection(self, width, "value")
         self.out = projection(self, width, "out")
 
-    def scores(self, positions):
-        """(P W_Q)(P W_K)^T / sqrt(dh) a head: positions (N, E) -> (H, N, N), before the softmax."""
+    def scores(self, positions, rows=None):
+        """(P W_Q)(P W_K)^T / sqrt(dh) a head: positions (N, E) -> the first rows of (H, N, N), no softmax."""
 
         def heads(x):
             x = ops.reshape(x, (-1, self.num_heads, self.head))  # (N,H,dh)
             return ops.transpose(x, (1, 0, 2))  # (H,N,dh)
 
-        query = heads(self.query(positions)) * self.head**-0.5
-        return ops.matmul(query, ops.swapaxes(heads(self.key(positions)), -1, -2))  # (H,N,N)
+        query = heads(self.query(positions[:rows])) * self.head**-0.5  # (H,R,dh)
+        return ops.matmul(query, ops.swapaxes(heads(self.key(positions)), -1, -2))  # (H,R,N)
 
-    def call(self, tokens, positions=None, attention_map=None, return_map=False, norm=None):
+    def call(
+        self, tokens, positions=None, attention_map=None, return_map=False, norm=None, rows=None
+    ):
         if attention_map is None:
-            attention_map = softmax_rows(self.scores(positions))  # (H,N,N)
-        output = self.out(
-            mix(attention_map, project(self.value, tokens, norm), self.num_heads)
-        )  # (B,N,E)
+            attention_map = softmax_rows(self.scores(positions, rows))  # (H,R,N)
+        output = self.out(attend(attention_map, tokens, self.value, norm))  # (B,R,E)
         return (output, attention_map) if return_map else output
 
     def get_config(self):
@@ -207,12 +261,13 @@ class OffDiagonalAttention(keras.layers.Layer):
     Call arguments:
         tokens: x (B, N, E).
         positions: not used; taken so that the three attentions are called alike.
-        attention_map: a map (H, N, N) in place of its own.
+        attention_map: a map (H, R, N) in place of its own; its R rows are those of the output.
         return_map: whether to return the map too.
         norm: a LayerNorm that the tokens have not gone through but for its `standardised`.
+        rows: R, how many of the first tokens the output is wanted of; None: of all N.
 
     Returns:
-        (B, N, E), or that and the map (H, N, N) float32.
+        (B, R, E), or that and the map (H, R, N) float32.
 
     Raises:
         UserError: the heads do not divide the width.
@@ -237,16 +292,16 @@ class OffDiagonalAttention(keras.layers.Layer):
         self.value = projection(self, width, "value")
         self.out = projection(self, width, "out")
 
-    def scores(self, positions=None):
-        """A (H, N, N): the trained values off the diagonal, the fixed one on it."""
-        return fixed_diagonal(self.off_diagonal, self.diagonal)
+    def scores(self, positions=None, rows=None):
+        """The first rows of A (H, N, N): the trained values off the diagonal, the fixed one on it."""
+        return fixed_diagonal(self.off_diagonal, self.diagonal)[:, :rows]
 
-    def call(self, tokens, positions=None, attention_map=None, return_map=False, norm=None):
+    def call(
+        self, tokens, positions=None, attention_map=None, return_map=False, norm=None, rows=None
+    ):
         if attention_map is None:
-            attention_map = softmax_rows(self.scores())  # (H,N,N)
-        output = self.out(
-            mix(attention_map, project(self.value, tokens, norm), self.num_heads)
-        )  # (B,N,E)
+            attention_map = softmax_rows(self.scores(rows=rows))  # (H,R,N)
+        output = self.out(attend(attention_map, tokens, self.value, norm))  # (B,R,E)
         return (output, attention_map) if return_map else output
 
     def get_config(self):

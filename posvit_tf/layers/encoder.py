@@ -102,11 +102,12 @@ class EncoderBlock(keras.layers.Layer):
     Call arguments:
         tokens: (B, N, E).
         positions: P (N, E), or None where the attention needs none.
-        attention_map: a map (H, N, N) in place of the attention's own.
+        attention_map: a map (H, R, N) in place of the attention's own; its R rows are those of the output.
         return_map: whether to return the attention map too.
+        rows: R, how many of the first tokens the output is wanted of; None: of all N.
 
     Returns:
-        (B, N, E), or that and the attention's map.
+        (B, R, E), or that and the attention's map.
     """
 
     def __init__(self, attention, mlp_width: int, dropout=0.0, drop_path=0.0, **kwargs):
@@ -131,16 +132,25 @@ class EncoderBlock(keras.layers.Layer):
         if not self.attention.built:  # a loaded file hands it over built
             self.attention.build(tokens_shape, positions_shape)
 
-    def call(self, tokens, positions=None, attention_map=None, return_map=False, training=False):
+    def call(
+        self,
+        tokens,
+        positions=None,
+        attention_map=None,
+        return_map=False,
+        rows=None,
+        training=False,
+    ):
         def normalised(tokens, norm):
             # Folding costs a pass over the weights: too much where few tokens are only predicted.
             return (norm.standardised(tokens), norm) if training else (norm(tokens), None)
 
         read, norm = normalised(tokens, self.norm_attention)
         mixed, attention_map = self.attention(
-            read, positions, attention_map, return_map=True, norm=norm
-        )
+            read, positions, attention_map, return_map=True, norm=norm, rows=rows
+        )  # (B,R,E)
         mixed = self.drop_attention(mixed, training=training)
+        tokens = tokens[:, : mixed.shape[1]]  # (B,R,E)
         tokens = tokens + self.drop_path_attention(mixed, training=training)
         read, norm = normalised(tokens, self.norm_mlp)
         hidden = self.mlp(read, training=training, norm=norm)

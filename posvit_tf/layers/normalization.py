@@ -51,8 +51,17 @@ class LayerNorm(keras.layers.LayerNormalization):
         return with_gradient(ops.cast(inputs, "float32"))
 
 
+def weights(dense: keras.layers.Dense, norm: LayerNorm | None = None):
+    """(W, b), or with a norm (gamma W, beta W + b): n (gamma W) + (beta W + b) = (n gamma + beta) W + b."""
+    kernel = ops.convert_to_tensor(dense.kernel)  # (E,F)
+    if norm is None:
+        return kernel, dense.bias
+    beta = ops.convert_to_tensor(norm.beta)  # (E,)
+    return norm.gamma[:, None] * kernel, dense.bias + ops.matmul(beta, kernel)
+
+
 def project(dense: keras.layers.Dense, tokens, norm: LayerNorm | None = None):
-    """x W + b; with a norm (n gamma + beta) W + b as n (gamma W) + (beta W + b).
+    """x W + b; with a norm (n gamma + beta) W + b by `weights`.
 
     So gamma and beta take a pass over W in place of four over the tokens, backwards included.
 
@@ -66,6 +75,5 @@ def project(dense: keras.layers.Dense, tokens, norm: LayerNorm | None = None):
     """
     if norm is None:
         return dense(tokens)
-    kernel, beta = (ops.convert_to_tensor(v) for v in (dense.kernel, norm.beta))
-    projected = ops.matmul(tokens, norm.gamma[:, None] * kernel)  # (B,N,F)
-    return projected + (dense.bias + ops.matmul(beta, kernel))
+    kernel, bias = weights(dense, norm)
+    return ops.matmul(tokens, kernel) + bias  # (B,N,F)

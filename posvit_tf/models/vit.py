@@ -135,10 +135,11 @@ def vit(
             dtype=dtype,
             name=f"block_{i + 1}",
         )
-        # The map is an output of the block so that `intermediates` can read it by name.
-        tokens, _ = block(tokens, p, return_map=True)
+        # Of the last block the class token alone is read. The map is an output so that `frozen` finds it.
+        rows = 1 if class_token and i == depth - 1 else None
+        tokens, _ = block(tokens, p, return_map=True, rows=rows)  # (B,N,E), the last (B,1,E)
     norm = LayerNorm(dtype=dtype, name="norm")
-    if class_token:  # norm(x)[:, 0] = norm(x[:, 0]): the other tokens are not read
+    if class_token:
         pooled = norm(tokens[:, 0])  # (B,E)
     else:
         mean = keras.layers.GlobalAveragePooling1D(dtype=dtype, name="mean")
@@ -184,6 +185,8 @@ def start_local(model: keras.Model, heads: int, head: int, class_token: bool) ->
 def intermediates(model: keras.Model) -> keras.Model:
     """The same model with its inner values as outputs, by name; it shares the weights.
 
+    The last block goes through all tokens here, not the class token alone.
+
     Args:
         model: a model of `vit`.
 
@@ -191,11 +194,25 @@ def intermediates(model: keras.Model) -> keras.Model:
         images -> {"patches": (B, N, E), "block_1": tokens after it (B, N, E), "block_1/map": its
         attention map, (H, N, N) or (B, H, N, N), ..., "logits": (B, K)}.
     """
-    outputs = {"patches": model.get_layer("patches").output, "logits": model.output}
-    for layer in model.layers:
+    outputs = {}
+
+    def call(layer, *args, **kwargs):
         if isinstance(layer, EncoderBlock):
-            outputs[layer.name], outputs[f"{layer.name}/map"] = layer.output
-    return keras.Model(model.input, outputs)
+            result = layer(*args, **{**kwargs, "rows": None})
+            outputs[layer.name], outputs[f"{layer.name}/map"] = result
+            return result
+        result = layer(*args, **kwargs)
+        if layer.name in ("patches", "logits"):
+            outputs[layer.name] = result
+        return result
+
+    whole = shared_clone(model, call)
+    return keras.Model(whole.input, outputs)
+
+
+def shared_clone(model: keras.Model, call) -> keras.Model:
+    """The graph of the model made anew of its own layers, each by `call(layer, *args, **kwargs)`."""
+    return keras.models.clone_model(model, call_function=call, clone_function=lambda layer: layer)
 
 
 def frozen(model: keras.Model) -> keras.Model:
@@ -208,7 +225,7 @@ def frozen(model: keras.Model) -> keras.Model:
         images -> logits; the model itself where all maps depend on the image, or it has none.
     """
     blocks = [layer for layer in model.layers if isinstance(layer, EncoderBlock)]
-    outputs = {b.name: b.output[1] for b in blocks if len(b.output[1].shape) == 3}  # (H,N,N) each
+    outputs = {b.name: b.output[1] for b in blocks if len(b.output[1].shape) == 3}  # (H,R,N) each
     if not outputs:
         return model
     maps = keras.Model(model.input, outputs)(np.zeros((1, *model.input_shape[1:]), "uint8"))
@@ -216,10 +233,10 @@ def frozen(model: keras.Model) -> keras.Model:
     def call(layer, *args, **kwargs):
         if layer.name not in maps:
             return layer(*args, **kwargs)
-        constant = ops.convert_to_numpy(maps[layer.name])  # (H,N,N)
+        constant = ops.convert_to_numpy(maps[layer.name])  # (H,R,N)
         return layer(args[0], attention_map=constant, return_map=True)
 
-    return keras.models.clone_model(model, call_function=call, clone_function=lambda layer: layer)
+    return shared_clone(model, call)
 
 
 def freeze_attention(model: keras.Model) -> None:

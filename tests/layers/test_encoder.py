@@ -82,3 +82,27 @@ def test_norms_folded_in_training_equal_those_written_out(attention, rng, random
 
     for folded, plain in zip(run(True), run(False), strict=True):
         np.testing.assert_allclose(folded, plain, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("attention", [SelfAttention, PositionalAttention, OffDiagonalAttention])
+def test_first_rows_equal_those_of_all_tokens(attention, rows, training, rng, randomise):
+    block, tokens, positions = block_and_inputs(rng, randomise, attention)
+    tokens = tf.constant(tokens)
+    cotangent = rng.normal(size=(3, rows, 8)).astype("float32")
+
+    def run(**only):
+        with tf.GradientTape() as tape:
+            tape.watch(tokens)
+            output, attention_map = block(
+                tokens, positions, return_map=True, training=training, **only
+            )
+            output, attention_map = output[:, :rows], attention_map[..., :rows, :]
+        weights = [v.value for v in block.trainable_variables]
+        found = tape.gradient(output, [tokens, *weights], output_gradients=cotangent)
+        return output, attention_map, *found
+
+    assert block(tokens, positions, rows=rows).shape == (3, rows, 8)
+    for few, whole in zip(run(rows=rows), run(), strict=True):
+        np.testing.assert_allclose(few, whole, rtol=1e-5, atol=1e-5)

@@ -205,6 +205,25 @@ def test_frozen_model_is_the_same_without_what_made_its_maps(kind, images):
     assert np.array_equal(constant(images), expected) == (kind != "content")
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("kind", ["positional", "free", "uniform", "content"])
+def test_last_block_goes_through_the_class_token_alone_and_nothing_changes(kind, depth, images):
+    model = tiny(kind, depth=depth)
+    whole = intermediates(model)
+
+    def run(logits):
+        with tf.GradientTape() as tape:
+            values = logits()
+            loss = tf.reduce_sum(tf.nn.log_softmax(values)[:, 1])
+        return values, *tape.gradient(loss, [w.value for w in model.trainable_weights])
+
+    assert model.get_layer(f"block_{depth}").output[0].shape == (None, 1, 8)
+    for few, all_tokens in zip(
+        run(lambda: model(images)), run(lambda: whole(images)["logits"]), strict=True
+    ):
+        np.testing.assert_allclose(few, all_tokens, rtol=1e-5, atol=1e-5)
+
+
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """A folder of compiled models, and by file what a process that loads them must write into it."""
