@@ -90,16 +90,17 @@ def arguments(doc: str, *more: str) -> argparse.Namespace:
 def use_cores(count: int) -> None:
     """Keeps this process and its TensorFlow and PyTorch to so many cores; before either starts."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(count)
-    tf.config.threading.set_inter_op_parallelism_threads(count)
     try:
-        import torch
+        # With it comes Triton, in PyTorch's CUDA builds, which ends the process if TensorFlow is there first.
+        import torch._dynamo
 
         torch.set_num_threads(count)
     except ImportError:
         pass
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(count)
+    tf.config.threading.set_inter_op_parallelism_threads(count)
 
 
 def on_one_core_and_on_all(
