@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,14 +64,12 @@ def spread(seconds: np.ndarray) -> str:
 
 def machine() -> str:
     """Processor, cores, load and versions, for the head of a table."""
-    import tensorflow as tf
-
+    # Neither is imported: which comes first is `use_cores`'s to say.
+    versions = f"TensorFlow {version('tensorflow')}, PyTorch "
     try:
-        import torch
-
-        versions = f"TensorFlow {tf.__version__}, PyTorch {torch.__version__}"
-    except ImportError:
-        versions = f"TensorFlow {tf.__version__}, PyTorch not installed: its columns are missing"
+        versions += version("torch")
+    except PackageNotFoundError:
+        versions += "not installed: its columns are missing"
     return f"{run_files.machine()}; {versions}"
 
 

@@ -4,7 +4,9 @@
 
 Each point is a process of its own on one core: the median CPU time of a few steps, and the most memory
 that a step holds above the built model, traced before at batch 1. An exponent is the slope of the
-straight line through the logarithms; keys as tokens/time/positional, batch/memory/content.
+straight line through the logarithms; keys as tokens/time/positional, batch/memory/content. The last
+block goes through the class token alone, so that of depth L about L - 1 blocks cost: its exponent is
+above 1.
 """
 
 import argparse
@@ -21,7 +23,7 @@ from posvit_tf.benchmarks import measure
 
 ATTENTIONS = ("positional", "content")
 BASE = {"tokens": 257, "batch": 8, "depth": 2}
-ALONG = {"tokens": (65, 145, 257, 577, 1025), "batch": (4, 8, 16, 32), "depth": (1, 2, 4, 7)}
+ALONG = {"tokens": (65, 145, 257, 577, 1025), "batch": (4, 8, 16, 32), "depth": (2, 4, 7)}
 PATCH = 4
 
 
@@ -81,7 +83,7 @@ def draw(found: dict, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot, ticker
 
     figure, axes = pyplot.subplots(2, len(ALONG), figsize=(11, 6.4), layout="constrained")
     colors = {"positional": "#0072b2", "content": "#d55e00"}
@@ -101,6 +103,8 @@ def draw(found: dict, path: Path) -> None:
                     label=f"{names[attention]}, exponent {exponent(values, figures):.2f}",
                 )
             panel.set_xticks(values, map(str, values))
+            panel.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+            panel.yaxis.set_major_formatter("{x:g}")
             panel.minorticks_off()
             panel.set_xlabel(f"{along} ({fixed})")
             panel.set_ylabel(units[what])
