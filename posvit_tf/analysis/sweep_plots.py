@@ -154,8 +154,12 @@ def points(result: dict, title: str, note: str, path: Path) -> str:
         + ("" if result["scale"] == "paper" else " A short training on few images.")
         + (f" {note}" if note else "")
     )
-    figure, add_axes = page(8.4, 0.42 * len(cells) + 0.8, title, caption)
-    axes = add_axes(2.6, 0.55, 4.7, 0.42 * len(cells))
+    names = [cell["axes"][axis] for cell in cells]
+    left = 0.3 + 0.07 * max(
+        map(len, names)
+    )  # inches; a letter of size 9 is at most as wide on average
+    figure, add_axes = page(left + 5.8, 0.42 * len(cells) + 0.8, title, caption)
+    axes = add_axes(left, 0.55, 4.7, 0.42 * len(cells))
     for place, cell in enumerate(cells):
         accuracy = cell["accuracy"]
         axes.errorbar(
@@ -172,7 +176,7 @@ def points(result: dict, title: str, note: str, path: Path) -> str:
         axes.plot(values, np.full(len(values), place), "o", color="black", markersize=3.5)
         seconds = f"{cell['seconds']['mean']:.0f} s"
         axes.text(1.03, place, seconds, transform=axes.get_yaxis_transform(), va="center", size=9)
-    axes.set_yticks(range(len(cells)), [cell["axes"][axis] for cell in cells], size=9)
+    axes.set_yticks(range(len(cells)), names, size=9)
     axes.set_ylim(-0.6, len(cells) - 0.4)
     axes.set_xlabel("test accuracy (%)")
     axes.grid(axis="x", alpha=0.3)
