@@ -21,7 +21,7 @@ SIGNED = matplotlib.colormaps["PuOr_r"].with_extremes(bad="white")
 
 
 def page(width: float, height: float, title: str, caption: str):
-    """A figure with room for axes between its title and its wrapped caption.
+    """A figure with room for axes between its title and its caption, both wrapped.
 
     Args:
         width, height: of that room, in inches.
@@ -30,11 +30,12 @@ def page(width: float, height: float, title: str, caption: str):
         The figure, and add_axes(x, y, w, h), in inches from the room's lower left.
     """
     lines = textwrap.wrap(caption, int(14 * width))
+    heading = textwrap.wrap(title, int(10.5 * width))
     foot = 0.15 + 0.17 * len(lines)
-    total = foot + height + 0.45
+    total = foot + height + 0.25 + 0.2 * len(heading)
     figure = Figure((width, total), dpi=130)
     figure.text(0.15 / width, 0.1 / total, "\n".join(lines), size=9, va="bottom", linespacing=1.25)
-    figure.text(0.5, 1 - 0.15 / total, title, size=12, va="top", ha="center")
+    figure.text(0.5, 1 - 0.15 / total, "\n".join(heading), size=12, va="top", ha="center")
 
     def add_axes(x, y, w, h):
         return figure.add_axes((x / width, (foot + y) / total, w / width, h / total))
