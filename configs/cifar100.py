@@ -1,7 +1,7 @@
 """CIFAR-100 with the models, arguments and recipe of cifar10.
 
-    python main.py --config=cifar100
-    python main.py --config=cifar100:size=nano,attention=content
+    posvit --config=cifar100
+    posvit --config=cifar100:size=nano,attention=content
 
 Cost: as cifar10.
 Expect: not measured by us; the paper's medians of 10 seeds after 200 epochs are 67.94% (positional)

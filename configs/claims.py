@@ -2,7 +2,7 @@
 
 A claim that fails at these finite sizes is shown as failing (paper, section 4).
 
-    python main.py --config=claims
+    posvit --config=claims
 
 Cost: 300 CPU-seconds for 5 seeds.
 Expect: a line a claim, and the table as claims.md in the workdir; 10 of 12 rows hold, GLM on small
@@ -11,9 +11,9 @@ and Fig. 2 cubic fail.
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import parse_arguments
+from posvit_tf.config import make, parse_arguments
 
 
 def get_config(arg: str = "") -> ConfigDict:
     parse_arguments(arg)
-    return ConfigDict(dict(task="claims", seed=0, seeds=5))
+    return make("claims")

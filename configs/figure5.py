@@ -3,9 +3,9 @@
 One fixed permutation of square cells scrambles all images. A CNN relies on what is near, so smaller
 cells cost it accuracy; a ViT whose patches fit into the cells learns what belongs together.
 
-    python main.py --config=figure5:scale=laptop,plan    what it would cost here
-    python main.py --config=figure5:scale=laptop         CIFAR-10, 10,000 images, 6 epochs
-    python main.py --config=figure5                      the paper's scale: needs accelerators
+    posvit --config=figure5:scale=laptop,plan    what it would cost here
+    posvit --config=figure5:scale=laptop         CIFAR-10, 10,000 images, 6 epochs
+    posvit --config=figure5                      the paper's scale: needs accelerators
 
 Arguments
     scale  paper (CIFAR-100, cell sides 2 to 32, patch 2, full widths, 200 epochs on all training images,
@@ -19,7 +19,7 @@ Expect: the CNNs fall as the cells get smaller, the ViT stays where it was.
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import parse_arguments
+from posvit_tf.config import make, parse_arguments
 
 PAPER = {  # accuracy in % by cell side
     "resnet18": {2: 57.3, 4: 66.2, 8: 73.3, 16: 78.4, 32: 79.9},
@@ -33,31 +33,26 @@ def get_config(arg: str = "") -> ConfigDict:
     laptop = args.scale == "laptop"
     base = "cifar10:size=nano" if laptop else "cifar100:size=small"
     patch = 4 if laptop else 2
-    return ConfigDict(
-        dict(
-            task="sweep",
-            title="Permuted cells: ViT and CNNs",
-            scale=args.scale,
-            plan=args.plan,
-            seed=0,
-            seeds=3 if laptop else 5,
-            workers=2 if laptop else 1,
-            overrides="data.train_split=train[:10000] train.epochs=6"
-            if laptop
-            else "data.train_split=train data.eval_split=",
-            cells=tuple(
-                dict(
-                    axes={"model": model, "cell side": side},
-                    command=f"{base},model={model}"
-                    + (f",attention=content,patch={patch}" if model == "vit" else "")
-                    + f" data.cell_size={side}",
-                    paper=(PAPER[model][side],),
-                )
-                for model in PAPER
-                for side in ((4, 8, 32) if laptop else (2, 4, 8, 16, 32))
-            ),
-            compare=("cell side", 32),
-            plot="lines",
-            note="",
-        )
+    return make(
+        "sweep",
+        title="Permuted cells: ViT and CNNs",
+        **vars(args),
+        seeds=3 if laptop else 5,
+        workers=2 if laptop else 1,
+        overrides="data.train_split=train[:10000] train.epochs=6"
+        if laptop
+        else "data.train_split=train data.eval_split=",
+        cells=tuple(
+            dict(
+                axes={"model": model, "cell side": side},
+                command=f"{base},model={model}"
+                + (f",attention=content,patch={patch}" if model == "vit" else "")
+                + f" data.cell_size={side}",
+                paper=(PAPER[model][side],),
+            )
+            for model in PAPER
+            for side in ((4, 8, 32) if laptop else (2, 4, 8, 16, 32))
+        ),
+        compare=("cell side", 32),
+        plot="lines",
     )

@@ -3,9 +3,9 @@
 The small ViT on CIFAR-10, CIFAR-100 and SVHN, once with maps made from the positions alone and once
 with the usual ones, everything else alike.
 
-    python main.py --config=figure7:scale=laptop,plan    what it would cost here
-    python main.py --config=figure7:scale=laptop         CIFAR-10, nano, 10,000 images, 10 epochs
-    python main.py --config=figure7                      the paper's scale: needs accelerators
+    posvit --config=figure7:scale=laptop,plan    what it would cost here
+    posvit --config=figure7:scale=laptop         CIFAR-10, nano, 10,000 images, 10 epochs
+    posvit --config=figure7                      the paper's scale: needs accelerators
 
 Arguments
     scale  paper (3 data sets, 10 seeds, 200 epochs on all training images, the last weights) or laptop
@@ -18,7 +18,7 @@ Expect: a box plot beside the paper's, and the differences by seed.
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import parse_arguments
+from posvit_tf.config import make, parse_arguments
 
 PAPER = {  # median, first and third quartile, in %
     ("cifar10", "content"): (90.22, 89.88, 90.40),
@@ -34,29 +34,24 @@ def get_config(arg: str = "") -> ConfigDict:
     args = parse_arguments(arg, scale=("paper", "laptop"), plan=False)
     laptop = args.scale == "laptop"
     size = "nano" if laptop else "small"
-    return ConfigDict(
-        dict(
-            task="sweep",
-            title="Positional and vanilla attention",
-            scale=args.scale,
-            plan=args.plan,
-            seed=0,
-            seeds=3 if laptop else 10,
-            workers=2 if laptop else 1,
-            overrides="data.train_split=train[:10000] train.epochs=10"
-            if laptop
-            else "data.train_split=train data.eval_split=",
-            cells=tuple(
-                dict(
-                    axes={"data": data, "attention": attention},
-                    command=f"{data}:size={size},attention={attention}",
-                    paper=PAPER[data, attention],
-                )
-                for data in (("cifar10",) if laptop else ("cifar10", "cifar100", "svhn"))
-                for attention in ("positional", "content")
-            ),
-            compare=("attention", "content"),
-            plot="boxes",
-            note="",
-        )
+    return make(
+        "sweep",
+        title="Positional and vanilla attention",
+        **vars(args),
+        seeds=3 if laptop else 10,
+        workers=2 if laptop else 1,
+        overrides="data.train_split=train[:10000] train.epochs=10"
+        if laptop
+        else "data.train_split=train data.eval_split=",
+        cells=tuple(
+            dict(
+                axes={"data": data, "attention": attention},
+                command=f"{data}:size={size},attention={attention}",
+                paper=PAPER[data, attention],
+            )
+            for data in (("cifar10",) if laptop else ("cifar10", "cifar100", "svhn"))
+            for attention in ("positional", "content")
+        ),
+        compare=("attention", "content"),
+        plot="boxes",
     )

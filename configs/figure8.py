@@ -6,9 +6,9 @@ it looks local there, the structure was learned from the data. Trained on plain 
 images: a vanilla ViT, whose position encodings are compared by cosine (P added, from std .02),
 and one with positional attention, whose scores are shown.
 
-    python main.py --config=figure8:scale=laptop,plan    what it would cost here
-    python main.py --config=figure8:scale=laptop         CIFAR-10, nano, 10,000 images, 3 epochs
-    python main.py --config=figure8                      the paper's scale: needs accelerators
+    posvit --config=figure8:scale=laptop,plan    what it would cost here
+    posvit --config=figure8:scale=laptop         CIFAR-10, nano, 10,000 images, 3 epochs
+    posvit --config=figure8                      the paper's scale: needs accelerators
 
 Arguments
     scale  paper (CIFAR-100, 200 epochs on all training images) or laptop; 3 seeds in both
@@ -21,35 +21,30 @@ nearness for plain images and after the inverse permutation, and none as found.
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import parse_arguments
+from posvit_tf.config import make, parse_arguments
 
 
 def get_config(arg: str = "") -> ConfigDict:
     args = parse_arguments(arg, scale=("paper", "laptop"), plan=False)
     laptop = args.scale == "laptop"
     base = "cifar10:size=nano" if laptop else "cifar100:size=small"
-    return ConfigDict(
-        dict(
-            task="sweep",
-            title="What is learned of the places of permuted patches",
-            scale=args.scale,
-            plan=args.plan,
-            seed=0,
-            seeds=3,
-            workers=2 if laptop else 1,
-            overrides="data.train_split=train[:10000] train.epochs=3"
-            if laptop
-            else "data.train_split=train data.eval_split=",
-            cells=tuple(
-                dict(
-                    axes={"model": model, "images": images},
-                    command=f"{base},attention={attention} data.cell_size={cell_size}",
-                )
-                for model, attention in (("vanilla", "content"), ("positional", "positional"))
-                for images, cell_size in (("plain", 0), ("permuted", 4))
-            ),
-            compare=("images", "plain"),
-            plot="maps",
-            note="",
-        )
+    return make(
+        "sweep",
+        title="What is learned of the places of permuted patches",
+        **vars(args),
+        seeds=3,
+        workers=2 if laptop else 1,
+        overrides="data.train_split=train[:10000] train.epochs=3"
+        if laptop
+        else "data.train_split=train data.eval_split=",
+        cells=tuple(
+            dict(
+                axes={"model": model, "images": images},
+                command=f"{base},attention={attention} data.cell_size={cell_size}",
+            )
+            for model, attention in (("vanilla", "content"), ("positional", "positional"))
+            for images, cell_size in (("plain", 0), ("permuted", 4))
+        ),
+        compare=("images", "plain"),
+        plot="maps",
     )

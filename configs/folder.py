@@ -1,7 +1,7 @@
 """Your own pictures: a folder that holds a folder for each class.
 
-    python main.py --config=folder --config.data.data_dir=PICTURES
-    python main.py --config=folder:attention=content --config.data.data_dir=PICTURES
+    posvit --config=folder --config.data.data_dir=PICTURES
+    posvit --config=folder:attention=content --config.data.data_dir=PICTURES
 
 PICTURES/cats/*.jpg, PICTURES/dogs/*.jpg, ...: a tenth of each class becomes the eval split, another tenth
 the test. Or PICTURES/train/cats/... with val (or validation, eval) and test beside train; what is missing of
@@ -22,26 +22,23 @@ Cost: as the size and the number of the pictures; the first run checks every fil
 Expect: depends on your pictures; README, Your own pictures, shows a run on digits.
 """
 
-from ml_collections import ConfigDict, config_dict
+from ml_collections import ConfigDict
 
-from posvit_tf.config import CHOICES, load, parse_arguments
+from posvit_tf.config import load, parse_arguments
+from posvit_tf.models.fields import ATTENTIONS
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    args = parse_arguments(arg, attention=CHOICES["model.attention"], size=("nano", "small"))
+    args = parse_arguments(arg, attention=tuple(ATTENTIONS), size=("nano", "small"))
     config = load(f"cifar10:size={args.size},attention={args.attention}")
-    with config.unlocked():
-        del config.data.batch_size, config.data.crop_padding, config.model.patch_size
-        config.data.update(
-            name="folder",
-            on_bad_file="stop",
-            train_split="train",
-            eval_split="val",
-            test_split="test",
-            batch_size=config_dict.placeholder(int),
-            eval_batch_size=128,
-            crop_padding=config_dict.placeholder(int),
-        )
-        config.model.patch_size = config_dict.placeholder(int)
-        config.train.epochs = 50
+    config.data.update(
+        name="folder",
+        train_split="train",
+        eval_split="val",
+        batch_size=None,
+        eval_batch_size=128,
+        crop_padding=None,
+    )
+    config.model.patch_size = None
+    config.train.epochs = 50
     return config

@@ -4,8 +4,8 @@ The label is a sum over the sets of phi(u) = u^3 + linear u, u the set's respons
 Where phi is nearly linear the sets do not matter: the model generalises and its attention matrix
 stays random (paper, figure 2). Where phi is cubic the sets do matter.
 
-    python main.py --config=gaussian                     nearly linear
-    python main.py --config=gaussian:setting=cubic       16 patches in four 2x2 blocks, the paper's
+    posvit --config=gaussian                     nearly linear
+    posvit --config=gaussian:setting=cubic       16 patches in four 2x2 blocks, the paper's
 
 Arguments
     setting  near_linear, cubic; every number of it is an override
@@ -17,18 +17,10 @@ matrix trained this long associates, unlike the paper's picture of P^T P.
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import parse_arguments
-from posvit_tf.theory.settings import GAUSSIAN_SETTINGS, LINEAR, config_fields
+from posvit_tf.config import make, parse_arguments
+from posvit_tf.theory.settings import GAUSSIAN_SETTINGS, LINEAR
 
 
 def get_config(arg: str = "") -> ConfigDict:
     args = parse_arguments(arg, setting=tuple(GAUSSIAN_SETTINGS))
-    return ConfigDict(
-        dict(
-            task="gaussian",
-            seed=0,
-            seeds=5,
-            linear=LINEAR[args.setting],
-            **config_fields(GAUSSIAN_SETTINGS[args.setting]),
-        )
-    )
+    return make("gaussian", linear=LINEAR[args.setting], **GAUSSIAN_SETTINGS[args.setting])

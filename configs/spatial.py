@@ -4,11 +4,11 @@ Patches are split into hidden sets; one set, drawn anew for each sample, carries
 rule cannot tell it from the noise, a model that attends within the sets can (paper, sections 1-4).
 The sets are used to draw the data and to check the result, never to train or to stop.
 
-    python main.py --config=spatial                              N samples, Gaussian starts
-    python main.py --config=spatial:setting=hard --config.partition=random
-    python main.py --config=spatial:process=idealised            population risk, v on w*, A_ij = 0
-    python main.py --config=spatial:process=semi_idealised       v held on w*, A alone learned
-    python main.py --config=spatial:setting=figure4              the paper's figure 4
+    posvit --config=spatial                              N samples, Gaussian starts
+    posvit --config=spatial:setting=hard --config.partition=random
+    posvit --config=spatial:process=idealised            population risk, v on w*, A_ij = 0
+    posvit --config=spatial:process=semi_idealised       v held on w*, A alone learned
+    posvit --config=spatial:setting=figure4              the paper's figure 4
 
 Arguments
     process  realistic, idealised, semi_idealised
@@ -23,21 +23,14 @@ the sets found exactly by every seed.
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import CHOICES, parse_arguments
-from posvit_tf.theory.settings import SETTINGS, config_fields
+from posvit_tf.config import make, parse_arguments
+from posvit_tf.tasks.associate import PROCESS
+from posvit_tf.theory.settings import SETTINGS
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    args = parse_arguments(arg, process=CHOICES["process"], setting=("auto", *SETTINGS))
+    args = parse_arguments(arg, process=PROCESS.choices, setting=("auto", *SETTINGS))
     name = args.setting
     if name == "auto":
         name = "population" if args.process == "idealised" else "small"
-    return ConfigDict(
-        dict(
-            task="associate",
-            seed=0,
-            seeds=5,
-            process=args.process,
-            **config_fields(SETTINGS[name]),
-        )
-    )
+    return make("associate", process=args.process, **SETTINGS[name])

@@ -3,8 +3,8 @@
 A is learned on one feature w*. Then w* changes and the sets stay: with A frozen a few samples are
 enough, from scratch or under uniform attention they are not (paper, claims 5.1 and 5.2).
 
-    python main.py --config=transfer
-    python main.py --config=transfer:setting=tiny --config.largest_n=128
+    posvit --config=transfer
+    posvit --config=transfer:setting=tiny --config.largest_n=128
 
 Arguments
     setting  tiny, small, hard: of the data and the rates; every number of it is an override
@@ -16,18 +16,10 @@ attention .07.
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import parse_arguments
-from posvit_tf.theory.settings import SETTINGS, config_fields
+from posvit_tf.config import make, parse_arguments
+from posvit_tf.theory.settings import SETTINGS
 
 
 def get_config(arg: str = "") -> ConfigDict:
     args = parse_arguments(arg, setting=("small", "tiny", "hard"))
-    return ConfigDict(
-        dict(
-            task="transfer",
-            seed=0,
-            seeds=5,
-            largest_n=512,  # numbers of samples are 16, 32, 64, ... up to it
-            **config_fields(SETTINGS[args.setting]),
-        )
-    )
+    return make("transfer", **SETTINGS[args.setting])

@@ -5,9 +5,9 @@ the tokens; its maps started local; and free, uniform and content attention besi
 kinds and content attention are compared from random and from local initial maps, and the recipe that
 came out best with its maps fixed, and with one and a half times the epochs: about content's time.
 
-    python main.py --config=wiring:scale=laptop,plan     what it would cost here
-    python main.py --config=wiring:scale=laptop          10,000 images, 2 epochs, 3 seeds
-    python main.py --config=wiring                       the paper's size: needs accelerators
+    posvit --config=wiring:scale=laptop,plan     what it would cost here
+    posvit --config=wiring:scale=laptop          10,000 images, 2 epochs, 3 seeds
+    posvit --config=wiring                       the paper's size: needs accelerators
 
 Arguments
     scale  paper (its small ViT, 200 epochs on all training images, 5 seeds; the paper itself shows no
@@ -20,7 +20,7 @@ Expect: local maps ahead of all others; a small or an added table behind the pla
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import parse_arguments
+from posvit_tf.config import make, parse_arguments
 
 VARIANTS = {  # {more}: one and a half times the epochs of the others
     "content": "attention=content",
@@ -42,27 +42,22 @@ def get_config(arg: str = "") -> ConfigDict:
     args = parse_arguments(arg, scale=("paper", "laptop"), plan=False)
     laptop = args.scale == "laptop"
     size = "nano" if laptop else "small"
-    return ConfigDict(
-        dict(
-            task="sweep",
-            title="Wiring of the positions and initial maps",
-            scale=args.scale,
-            plan=args.plan,
-            seed=0,
-            seeds=3 if laptop else 5,
-            workers=2 if laptop else 1,
-            overrides="data.train_split=train[:10000] train.epochs=2"
-            if laptop
-            else "data.train_split=train data.eval_split=",
-            cells=tuple(
-                dict(
-                    axes={"attention": name},
-                    command=f"cifar10:size={size},{words.format(more=3 if laptop else 300)}",
-                )
-                for name, words in VARIANTS.items()
-            ),
-            compare=("attention", "content"),
-            plot="points",
-            note="",
-        )
+    return make(
+        "sweep",
+        title="Wiring of the positions and initial maps",
+        **vars(args),
+        seeds=3 if laptop else 5,
+        workers=2 if laptop else 1,
+        overrides="data.train_split=train[:10000] train.epochs=2"
+        if laptop
+        else "data.train_split=train data.eval_split=",
+        cells=tuple(
+            dict(
+                axes={"attention": name},
+                command=f"cifar10:size={size},{words.format(more=3 if laptop else 300)}",
+            )
+            for name, words in VARIANTS.items()
+        ),
+        compare=("attention", "content"),
+        plot="points",
     )

@@ -15,9 +15,11 @@ from pathlib import Path
 from absl import flags
 from ml_collections import ConfigDict
 
+from posvit_tf import task
+from posvit_tf.cli import exit_code
 from posvit_tf.config import load, split_overrides
-from posvit_tf.data import packed, sources
-from posvit_tf.errors import UserError, exit_code
+from posvit_tf.errors import UserError
+from posvit_tf.fields import flat
 from posvit_tf.training import cluster, run_files
 
 FLAGS = flags.FlagValues()
@@ -58,17 +60,7 @@ def main(argv: list[str]) -> int:
     """
     sys.argv = ["-m", "posvit_tf.accelerated", *argv]  # for command.txt and the hint after Ctrl-C
 
-    def command() -> int:
-        try:
-            run(argv)
-        except ModuleNotFoundError as error:
-            if error.name not in ("jax", "tensorflow"):
-                raise
-            install = cluster.INSTALL if error.name == "tensorflow" else "pip install -e '.[jax]'"
-            raise UserError(f"{error.name} is not installed here: {install}") from None
-        return 0
-
-    return exit_code(command)
+    return exit_code(lambda: run(argv), debug=False)
 
 
 def run(argv: list[str]) -> None:
@@ -85,7 +77,7 @@ def run(argv: list[str]) -> None:
     if words not in ([], ["pack"]):
         raise UserError(f"unexpected word {words[0]!r}; write flags as --flag=value")
     if not FLAGS.config:
-        raise UserError("--config is missing; `python main.py` lists the configs")
+        raise UserError("--config is missing; `posvit` lists the configs")
     config = load(FLAGS.config, overrides)
     check(config)
     data = Path(FLAGS.data).expanduser() if FLAGS.data else None
@@ -95,7 +87,9 @@ def run(argv: list[str]) -> None:
             f"`python -m posvit_tf.accelerated pack --config={FLAGS.config} --data=FILE.npz` writes it"
         )
     if words:
-        packed.write(config.data, data)
+        from posvit_tf.data import pack
+
+        pack.write(config.data, data)
         print(f"{data}: {config.data.name}, {data.stat().st_size / 2**20:.1f} MiB")
         return
     if not FLAGS.workdir:
@@ -107,14 +101,12 @@ def run(argv: list[str]) -> None:
             result = train(config, workdir, data)
     else:
         print("this run is finished already; it found:")
-    from posvit_tf.tasks import classify  # imports Keras, whose backend `train` chooses
-
-    classify.tell(result, workdir)
+    task.find(config.task).tell(result, workdir)
 
 
 def check(config: ConfigDict) -> None:
     """Raises UserError for a field that asks for what only main.py does."""
-    for field, value in run_files.flat(run_files.plain(config)).items():
+    for field, value in flat(run_files.plain(config)).items():
         known = field in KNOWN or field.startswith("model.")
         if value not in ONLY.get(field, (value,)) or (value and not known and field not in ONLY):
             left = " or ".join(map(str, ONLY.get(field, ["it off"])))
@@ -136,22 +128,28 @@ def train(config: ConfigDict, workdir: Path, data: Path | None) -> dict:
     # Only now: Keras reads its backend when it is imported.
     import jax
 
-    from posvit_tf.tasks import classify
-    from posvit_tf.training import pretrained
+    from posvit_tf.data import digits, packed
+    from posvit_tf.pages import run as page_of_run
+    from posvit_tf.tasks import training_run
+    from posvit_tf.training import classification, pretrained
     from posvit_tf.training.accelerator import Accelerator
     from posvit_tf.training.loop import out_of_memory
 
     # Keras draws the seeds of its starts from it; its own set_random_seed imports TensorFlow.
     random.seed(config.seed)
-    source = packed.load(config.data, data) if data else sources.load(config.data)
+    source = packed.load(config.data, data) if data else digits.load(config.data)
     source, earlier = pretrained.find(config.init_from, workdir, source)
-    model, optimizer, plan, table = classify.start(config, source, earlier, replicas=1)
+    objective, optimizer, plan, table = training_run.start(
+        config, source, earlier, 1, classification.of
+    )
     if table:
         print(table)
     alone = cluster.Processes(cluster.Place(0, 1))
-    trainer = Accelerator(config, model, optimizer)
+    trainer = Accelerator(config, objective, optimizer)
     try:
-        return classify.train_and_test(config, workdir, source, plan, alone, trainer)
+        return training_run.train_and_test(
+            config, workdir, source, plan, alone, trainer, page_of_run.write
+        )
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise

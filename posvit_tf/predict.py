@@ -1,55 +1,55 @@
 """Names what pictures show, by an export alone: its five likeliest classes for each.
 
-    python -m posvit_tf.predict EXPORT IMAGE...          files, or folders with all that lies in them
-    python -m posvit_tf.predict EXPORT IMAGE... --json   [{"file", "top": [{"class", "probability"}]}]
+    posvit predict EXPORT IMAGE...          files, or folders with all that lies in them
+    posvit predict EXPORT IMAGE... --json   [{"file", "top": [{"class", "probability"}]}]
 
-EXPORT is a folder of `python -m posvit_tf.export`. Pictures are decoded and fitted as in training on a
+EXPORT is a folder of `posvit export`. Pictures are decoded and fitted as in training on a
 folder, turned as their EXIF orientation says. A file that cannot be read is named, the others are
-predicted, and the exit code is 2.
+predicted, and the exit code is 2. `python -m posvit_tf.predict` is the same.
 """
 
 import argparse
+import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from posvit_tf.errors import UserError, exit_code
+from posvit_tf.errors import UserError
 
 SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp"}  # looked for in folders
 TOP = 5
 BATCH = 32
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs a command line, sys.argv's by default; gives the exit code, 2 for bad input, 130 after Ctrl-C."""
+def run(arguments: Sequence[str]) -> int:
+    """Runs a command line; gives the exit code, 2 where a file could not be read."""
     parser = argparse.ArgumentParser(
-        prog="python -m posvit_tf.predict",
+        prog="posvit predict",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("export", type=Path, metavar="EXPORT")
     parser.add_argument("pictures", type=Path, nargs="+", metavar="IMAGE")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    flags = parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be text
 
-    def command() -> int:
-        rows = []
-        for row in predict(flags.export, list(find(flags.pictures))):
-            rows.append(row)
-            if "error" in row:
-                print(f"error: {row['error']}", file=sys.stderr)
-            elif not flags.json:
-                print(row["file"])
-                for guess in row["top"]:
-                    print(f"  {guess['probability']:.4f}  {guess['class']}", flush=True)
-        if flags.json:
-            print(json.dumps(rows, indent=2))
-        return 2 if any("error" in row for row in rows) else 0
-
-    return exit_code(command)
+    rows = []
+    for row in predict(given.export, list(find(given.pictures))):
+        rows.append(row)
+        if "error" in row:
+            print(f"error: {row['error']}", file=sys.stderr)
+        elif not given.json:
+            print(row["file"])
+            for guess in row["top"]:
+                print(f"  {guess['probability']:.4f}  {guess['class']}", flush=True)
+    if given.json:
+        print(json.dumps(rows, indent=2))
+    return 2 if any("error" in row for row in rows) else 0
 
 
 def find(paths: Iterable[Path]) -> Iterator[Path]:
@@ -93,7 +93,7 @@ def predict(export: Path, files: list[Path]) -> Iterator[dict]:
     saved_model = export / "saved_model"
     if not (saved_model / "saved_model.pb").exists():
         raise UserError(
-            f"{export} is no export: name the folder that `python -m posvit_tf.export WORKDIR` wrote, "
+            f"{export} is no export: name the folder that `posvit export WORKDIR` wrote, "
             "WORKDIR/export"
         )
     try:
@@ -126,5 +126,6 @@ def predict(export: Path, files: list[Path]) -> Iterator[dict]:
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be text
-    sys.exit(main())
+    from posvit_tf.cli import main
+
+    sys.exit(main(["posvit", "predict", *sys.argv[1:]]))

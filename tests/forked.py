@@ -1,4 +1,4 @@
-"""main.py in processes of their own that need not import TensorFlow again, so that many can be killed."""
+"""posvit in processes of their own that need not import TensorFlow again, so that many can be killed."""
 
 import multiprocessing
 import os
@@ -7,28 +7,28 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import main
+from posvit_tf import cli
 
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["posvit_tf.tasks.classify"])
+processes.set_forkserver_preload(["posvit_tf.tasks.tensorflow_run", "posvit_tf.pages.run"])
 
 
 def work(flags: list[str], environment: dict[str, str], output: Path) -> None:
-    """What the process does: stdout and stderr go to a file, the exit code is main.py's."""
+    """What the process does: stdout and stderr go to a file, the exit code is posvit's."""
     with open(output, "w") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1, closefd=False) for n in (1, 2))
     os.environ.update(environment)
-    sys.argv = ["main.py", *flags]
-    sys.exit(main.main(sys.argv))
+    sys.argv = ["posvit", *flags]
+    sys.exit(cli.main(sys.argv))
 
 
 class Run:
-    """A running main.py.
+    """A running posvit.
 
     Args:
-        flags: of main.py, with --workdir among them.
+        flags: of posvit, with --workdir among them.
         output: the file for what it prints.
         environment: variables to set.
     """

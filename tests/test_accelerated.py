@@ -14,6 +14,7 @@ import tensorflow as tf
 import posvit_tf
 from posvit_tf import accelerated
 from posvit_tf.data import augment, sources
+from posvit_tf.fields import flat
 from posvit_tf.tasks import classify
 from posvit_tf.training import checkpoint, run_files
 from posvit_tf.training.accelerator import crop_and_flip, draw
@@ -73,7 +74,7 @@ for stopped, *flags in json.loads(sys.argv[1]):
 
 
 def flags(config, workdir):
-    fields = run_files.flat(run_files.plain(config))
+    fields = flat(run_files.plain(config))
     given = [f"--config.{field}={value}" for field, value in fields.items() if field != "name"]
     return ["--config=digits", *given, f"--workdir={workdir}"]
 

@@ -1,6 +1,7 @@
 import pytest
 
-from posvit_tf.errors import UserError, exit_code
+from posvit_tf.cli import exit_code
+from posvit_tf.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -14,6 +15,6 @@ def test_bad_input_and_ctrl_c_end_in_one_line(error, code, line, capsys):
     def command():
         raise error
 
-    assert exit_code(command) == code
+    assert exit_code(command, debug=False) == code
     assert capsys.readouterr().err == line
-    assert exit_code(lambda: 2) == 2
+    assert exit_code(lambda: 2, debug=False) == 2

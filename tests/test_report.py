@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from posvit_tf import config, report
-from posvit_tf.data.sources import Split
+from posvit_tf.cli import main
+from posvit_tf.data.splits import Split
 from posvit_tf.pages import run
 from posvit_tf.tasks import associate, classify
 from posvit_tf.training import logbook, run_files
@@ -95,7 +96,7 @@ def test_a_run_ends_with_its_page_and_the_command_makes_the_same_one(workdirs):
     assert len(text) < 500_000
     assert not re.search(r"(src|href)=\"(?!data:|#)", text)  # nothing from elsewhere
     page.unlink()
-    assert report.main([str(page.parent)]) == 0
+    assert main(["posvit", "report", str(page.parent)]) == 0
     assert page.read_text() == text  # so the accuracy, too, is result.json's
 
 
@@ -115,9 +116,9 @@ def test_names_are_no_html(hundred):
 
 
 def test_what_has_no_page_is_one_line(workdirs, tmp_path, capsys):
-    assert report.main([str(tmp_path)]) == 2
+    assert main(["posvit", "report", str(tmp_path)]) == 2
     assert "holds no finished run" in capsys.readouterr().err
-    assert report.main([str(workdirs["content"]), str(workdirs["theory"])]) == 2
+    assert main(["posvit", "report", str(workdirs["content"]), str(workdirs["theory"])]) == 2
     assert "task associate" in capsys.readouterr().err
     damaged = shutil.copytree(workdirs["theory"], tmp_path / "damaged")
     next((damaged / "plots").glob("*.png")).unlink()
@@ -128,7 +129,7 @@ def test_what_has_no_page_is_one_line(workdirs, tmp_path, capsys):
     ):
         if result:
             (damaged / "result.json").write_text(result)
-        assert report.main([str(damaged)]) == 2
+        assert main(["posvit", "report", str(damaged)]) == 2
         assert message in capsys.readouterr().err
 
 

@@ -8,7 +8,6 @@ from keras import ops
 
 from posvit_tf.analysis import plots
 from posvit_tf.analysis.similarity import total_variation
-from posvit_tf.layers import PositionalAttention, SelfAttention
 from posvit_tf.models.vit import intermediates
 
 
@@ -79,7 +78,7 @@ def write_all(
         write(plots.similarity_map, table[first:], grid)
 
     attention = layers["block_1"].attention
-    content = isinstance(attention, SelfAttention)
+    content = attention.source == "tokens"
     if content and images is None:
         return written
     # Maps that no image changes are read off a black one.
@@ -92,8 +91,6 @@ def write_all(
         note = "These maps are the same for every image."
     maps = [a[:, first:, first:] for a in maps]
     if not content:
-        positional = isinstance(attention, PositionalAttention)
-        formula = "<W_Q p_i, W_K p_j> / sqrt(head width)" if positional else "the matrix A_ij"
-        write(plots.score_map, maps, formula, grid)
+        write(plots.score_map, maps, attention.score_formula, grid)
     write(plots.attention_maps, maps, grid, note=note)
     return written

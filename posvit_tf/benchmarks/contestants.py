@@ -15,6 +15,7 @@ from posvit_tf import config
 from posvit_tf.models.build import build
 from posvit_tf.models.vit import frozen
 from posvit_tf.training import optim, step
+from posvit_tf.training.classification import Classification
 
 CLASSES = 10
 RATE, DECAY = 1e-3, 0.05
@@ -91,20 +92,20 @@ def ours(shape: Shape, attention: str, xla: bool) -> tuple[keras.Model, Callable
     optimizer = optim.make(
         settings.optimizer, "float32", model, optim.schedule(settings.optimizer, 10**6, 0)
     )
-    update = step.make_update(settings, strategy, model, optimizer)
+    update = step.make_update(settings, strategy, Classification(model), optimizer)
     images, labels = tf.constant(shape.images(shape.batch)[None]), tf.constant(shape.labels()[None])
-    number = tf.constant(0, tf.int64)
-    forward = step.make_forward(settings, strategy, frozen(model))
+    draws, number = tf.zeros((1, shape.batch, 0)), tf.constant(0, tf.int64)
+    forward = step.make_forward(settings, strategy, Classification(frozen(model)))
     return (
         model,
-        lambda: update(images, labels, number).numpy(),
-        lambda batch: bind(forward, tf.constant(shape.images(batch))),
+        lambda: update(images, labels, draws, number).numpy(),
+        lambda batch: bind(forward, tf.constant(shape.images(batch)), tf.zeros((batch, 0))),
     )
 
 
-def bind(forward: Callable, images: tf.Tensor) -> Callable:
-    """A call of `forward` on the images that waits for its end."""
-    return lambda: forward(images).numpy()
+def bind(forward: Callable, *inputs: tf.Tensor) -> Callable:
+    """A call of `forward` on the inputs that waits for its end."""
+    return lambda: forward(*inputs).numpy()
 
 
 def plain_keras(shape: Shape, xla: bool) -> tuple[keras.Model, Callable, Callable]:

@@ -66,9 +66,9 @@ def loop_against_step(rounds: int) -> np.ndarray:
     import tensorflow as tf
 
     from posvit_tf import config
-    from posvit_tf.data.sources import Source, Split
-    from posvit_tf.tasks import classify
-    from posvit_tf.training import cluster, loop, step, strategy
+    from posvit_tf.data.splits import Source, Split
+    from posvit_tf.tasks import training_run
+    from posvit_tf.training import classification, cluster, loop, step, strategy
     from posvit_tf.training.board import Board
     from posvit_tf.training.replicas import Replicas
 
@@ -83,11 +83,12 @@ def loop_against_step(rounds: int) -> np.ndarray:
     )
     source = Source("random", split, split, split, tuple("0123456789"), (127.5,) * 3, (74.0,) * 3)
     one = strategy.make(settings)
-    bare_model, bare_optimizer, *_ = classify.start(settings, source, None, 1)
-    update = step.make_update(settings, one, bare_model, bare_optimizer)
+    bare, bare_optimizer, *_ = training_run.start(settings, source, None, 1, classification.of)
+    update = step.make_update(settings, one, bare, bare_optimizer)
     batch = (
         tf.constant(split.images[None, : settings.data.batch_size]),
         tf.constant(split.labels[None, : settings.data.batch_size]),
+        tf.zeros((1, settings.data.batch_size, 0)),
     )
     taken, ended = [], time.process_time()
 
@@ -101,11 +102,11 @@ def loop_against_step(rounds: int) -> np.ndarray:
         ended = time.process_time()
         return np.zeros((n, 10), "float32")
 
-    model, optimizer, plan, _ = classify.start(settings, source, None, 1)
+    objective, optimizer, plan, _ = training_run.start(settings, source, None, 1, classification.of)
     with tempfile.TemporaryDirectory() as folder:
         alone = cluster.Processes(cluster.Place(0, 1))
-        trainer = Replicas(settings, one, model, optimizer)
-        trainer.logits = bare_updates
+        trainer = Replicas(settings, one, objective, optimizer)
+        trainer.outputs = bare_updates
         loop.train(settings, Path(folder), plan, alone, source, trainer, Board)
     return np.array(taken[1:])  # the first holds the tracing
 
@@ -116,7 +117,7 @@ def run(rounds: int) -> dict[str, float]:
     import tensorflow as tf
 
     from posvit_tf.benchmarks.contestants import Shape, ours
-    from posvit_tf.data.sources import Split
+    from posvit_tf.data.splits import Split
 
     rng = np.random.default_rng(0)
     split = Split(

@@ -13,6 +13,7 @@ from ml_collections import ConfigDict
 
 from posvit_tf.data.pictures import Pictures, size
 from posvit_tf.data.scan import Verdict, scan
+from posvit_tf.data.splits import Source, cut, infos
 from posvit_tf.errors import UserError
 
 SPLITS = {"train": "train", "val": "val", "validation": "val", "eval": "val", "test": "test"}
@@ -54,6 +55,12 @@ class Folder:
             flush=True,
         )
         return [(pictures[:] if kept else pictures, pictures.paths) for pictures in opened]
+
+
+def load(data: ConfigDict) -> Source:
+    """The splits of `config.data` of the folder that `find` reads."""
+    found = find(data)
+    return cut(data, infos(found.splits), found.class_names, found.splits.__getitem__, found.open)
 
 
 def find(data: ConfigDict) -> Folder:

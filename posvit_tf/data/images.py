@@ -13,7 +13,7 @@ import tensorflow as tf
 from posvit_tf.data import augment, autoaugment
 from posvit_tf.data.batches import replica_batch_size, updates_per_epoch
 from posvit_tf.data.pictures import Pictures
-from posvit_tf.data.sources import Split
+from posvit_tf.data.splits import Split
 from posvit_tf.errors import UserError
 
 
@@ -32,6 +32,11 @@ def gatherer(images: np.ndarray | Pictures) -> Callable[[tf.Tensor], tf.Tensor]:
         return partial(tf.gather, tf.constant(images))
 
 
+def uniform(seed: tf.Tensor, count: int, draws: int) -> tf.Tensor:
+    """(count, draws) float32 in [0, 1), a pure function of `seed` (2,)."""
+    return tf.random.stateless_uniform((count, draws), seed)
+
+
 def train_dataset(
     split: Split,
     *,
@@ -44,6 +49,7 @@ def train_dataset(
     policy: str = "",
     order: np.ndarray | None = None,
     permute_first: bool = False,
+    draws: int = 0,
     own: range = range(1),
     replicas: int = 1,
 ) -> tf.data.Dataset:
@@ -64,12 +70,14 @@ def train_dataset(
         policy: of AutoAugment, after crop and flip: a key of `autoaugment.POLICIES`, or "" for none.
         order: of the pixels, (H*W,), that images are brought into at the end.
         permute_first: that they are brought into it at the beginning instead.
+        draws: random numbers an image, for the objective.
         own: this worker's replicas, which take the elements in turn.
         replicas: how many there are on all workers.
 
     Returns:
-        Dataset of images (accumulate, batch_size / replicas, H, W, C) uint8 and labels
-        (accumulate, batch_size / replicas) int32: an element a replica, len(own) an update.
+        Dataset of images (accumulate, batch_size / replicas, H, W, C) uint8, labels
+        (accumulate, batch_size / replicas) int32 and uniform numbers in [0, 1)
+        (accumulate, batch_size / replicas, draws) float32: an element a replica, len(own) an update.
 
     Raises:
         UserError: if the split is smaller than an update, the batch does not divide by replicas, or
@@ -91,12 +99,13 @@ def train_dataset(
         labels = tf.constant(split.labels)
 
     @tf.autograph.experimental.do_not_convert
-    def element(i: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def element(i: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         update, replica = i // len(own), own.start + i % len(own)
 
-        def shared(values: tf.Tensor) -> tf.Tensor:  # (k*B,) -> (k*B/R,)
-            by_replica = tf.reshape(values, (accumulate, replicas, share))
-            return tf.reshape(by_replica[:, replica], (accumulate * share,))
+        def shared(values: tf.Tensor) -> tf.Tensor:  # (k*B,...) -> (k*B/R,...)
+            rest = values.shape[1:]
+            by_replica = tf.reshape(values, (accumulate, replicas, share, *rest))
+            return tf.reshape(by_replica[:, replica], (accumulate * share, *rest))
 
         epoch, position = update // per_epoch, update % per_epoch
         shuffled = tf.random.experimental.index_shuffle(
@@ -110,8 +119,8 @@ def train_dataset(
             batch = permuted_in_graph(batch, order)  # (k*B/R,H,W,C)
         update_seed = tf.stack([tf.constant(seed, tf.int64), update])
         if crop_padding or flip:
-            draws = augment.draw(update_seed, count, padding=crop_padding, flip=flip)
-            batch = augment.crop_and_flip(batch, *map(shared, draws), padding=crop_padding)
+            drawn = augment.draw(update_seed, count, padding=crop_padding, flip=flip)
+            batch = augment.crop_and_flip(batch, *map(shared, drawn), padding=crop_padding)
         if policy:
             # a seed of its own, so that crops and flips stay what they are without
             for rows in autoaugment.draw(tf.random.fold_in(update_seed, 1), count, policy):
@@ -119,7 +128,12 @@ def train_dataset(
         if order is not None and not permute_first:
             batch = permuted_in_graph(batch, order)  # (k*B/R,H,W,C)
         batch = tf.reshape(batch, (accumulate, share, *batch.shape[1:]))  # (k,B/R,H,W,C)
-        return batch, tf.reshape(tf.gather(labels, chosen), (accumulate, share))
+        numbers = shared(uniform(tf.random.fold_in(update_seed, 2), count, draws))  # (k*B/R,D)
+        return (
+            batch,
+            tf.reshape(tf.gather(labels, chosen), (accumulate, share)),
+            tf.reshape(numbers, (accumulate, share, draws)),
+        )
 
     elements = tf.data.Dataset.range(start_update * len(own), tf.int64.max)
     elements = elements.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
@@ -131,6 +145,7 @@ def eval_dataset(
     *,
     batch_size: int,
     order: np.ndarray | None = None,
+    draws: int = 0,
     own: range = range(1),
     replicas: int = 1,
 ) -> tf.data.Dataset:
@@ -143,12 +158,14 @@ def eval_dataset(
         split: the images.
         batch_size: examples per batch over all replicas.
         order: of the pixels, (H*W,), that images are brought into.
+        draws: random numbers an image, for the objective: the same in every pass.
         own: this worker's replicas, which take the elements in turn.
         replicas: how many there are on all workers.
 
     Returns:
-        Dataset of ceil(n / batch_size) * len(own) elements: images (batch_size / replicas, H, W, C)
-        uint8, each replica's contiguous share of a batch.
+        Dataset of ceil(n / batch_size) * len(own) elements, each replica's contiguous share of a batch:
+        images (batch_size / replicas, H, W, C) uint8, and uniform numbers in [0, 1)
+        (batch_size / replicas, draws) float32.
 
     Raises:
         UserError: if the batch does not divide by the replicas.
@@ -158,13 +175,14 @@ def eval_dataset(
     gather = gatherer(split.images)
 
     @tf.autograph.experimental.do_not_convert
-    def element(i: tf.Tensor) -> tf.Tensor:
+    def element(i: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         batch, replica = i // len(own), own.start + i % len(own)
         start = batch * batch_size + replica * share
         part = gather(tf.range(tf.minimum(start, n), tf.minimum(start + share, n)))  # (<=B/R,H,W,C)
         part = tf.pad(part, ((0, share - tf.shape(part)[0]), (0, 0), (0, 0), (0, 0)))
         part = tf.ensure_shape(part, (share, *split.images.shape[1:]))  # (B/R,H,W,C)
-        return part if order is None else permuted_in_graph(part, order)
+        numbers = uniform(tf.stack([batch, 0]), batch_size, draws)[replica * share :][:share]
+        return part if order is None else permuted_in_graph(part, order), numbers
 
     elements = tf.data.Dataset.range(-(-n // batch_size) * len(own))
     elements = elements.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

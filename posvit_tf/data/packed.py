@@ -1,4 +1,4 @@
-"""A data set as one file of encoded images and labels, for machines without TensorFlow.
+"""A data set as one file of encoded images and labels, for machines without TensorFlow; `pack` writes it.
 
 The file is a compressed .npz: `name`, `class_names`, and of each split on disk `SPLIT/bytes` (all its PNG or
 JPEG files, one after the other, as tensorflow-datasets stores them), `SPLIT/sizes` (of each, in bytes) and
@@ -6,7 +6,6 @@ JPEG files, one after the other, as tensorflow-datasets stores them), `SPLIT/siz
 """
 
 import io
-import os
 import zipfile
 import zlib
 from pathlib import Path
@@ -16,46 +15,8 @@ import tensorflow_datasets as tfds
 from ml_collections import ConfigDict
 from PIL import Image
 
-from posvit_tf.data import sources
+from posvit_tf.data.splits import Source, cut
 from posvit_tf.errors import UserError
-
-
-def write(data: ConfigDict, path: Path) -> None:
-    """Packs every split of the data set that `data` names, whole; needs TensorFlow.
-
-    Args:
-        data: `config.data`, as for `sources.load`.
-        path: of the file.
-
-    Raises:
-        UserError: the data set cannot be had, its images differ in size, or the file cannot be written.
-    """
-    if data.name == "digits":
-        raise UserError("data.name=digits is not packed: train it without --data")
-    # Not above: reading the file needs no TensorFlow.
-    from posvit_tf.data import prepared
-
-    builder = prepared.find(data.name, data.data_dir)
-    if None in builder.info.features["image"].shape:
-        raise UserError(
-            f"the images of {data.name} differ in size: only data sets of one size are packed"
-        )
-    content = {"name": data.name, "class_names": builder.info.features["label"].names}
-    for split in builder.info.splits:
-        files, labels = prepared.encoded(builder, split)
-        content[f"{split}/bytes"] = np.frombuffer(b"".join(files), "uint8")
-        content[f"{split}/sizes"] = np.array([len(file) for file in files])
-        content[f"{split}/labels"] = labels
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            np.savez_compressed(file, **content)
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise UserError(
-            f"cannot write {path} ({error.strerror}): make room or choose another --data"
-        ) from error
 
 
 def decode(file: bytes) -> np.ndarray:
@@ -75,15 +36,15 @@ def _unreadable(path: Path, reason: Exception) -> UserError:
     )
 
 
-def load(data: ConfigDict, path: Path) -> sources.Source:
-    """Decodes a file of `write` into memory and cuts it as the split strings of `data` say.
+def load(data: ConfigDict, path: Path) -> Source:
+    """Decodes a file of `pack` into memory and cuts it as the split strings of `data` say.
 
     Args:
-        data: `config.data`, as for `sources.load`.
+        data: `config.data`, as for `splits.cut`.
         path: of the file.
 
     Raises:
-        UserError: the file is missing, damaged or of another data set; and as `sources.load`.
+        UserError: the file is missing, damaged or of another data set; and as `splits.cut`.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -108,4 +69,4 @@ def load(data: ConfigDict, path: Path) -> sources.Source:
         except (KeyError, ValueError, OSError) as error:
             raise _unreadable(path, error) from error
 
-    return sources.cut(data, infos, class_names, read)
+    return cut(data, infos, class_names, read)

@@ -3,16 +3,26 @@
 import os
 import re
 import threading
+from functools import partial
 
 import numpy as np
 import requests
 import tensorflow as tf
 import tensorflow_datasets as tfds
 from google.protobuf.json_format import ParseError
+from ml_collections import ConfigDict
 
+from posvit_tf.data.splits import Source, cut
 from posvit_tf.errors import UserError
 
 PROBE_SECONDS = 2.0
+
+
+def load(data: ConfigDict) -> Source:
+    """The splits of `config.data` of a data set that `find` finds."""
+    builder = find(data.name, data.data_dir)
+    class_names = tuple(builder.info.features["label"].names)
+    return cut(data, builder.info.splits, class_names, partial(read, builder))
 
 
 def find(name: str, data_dir: str | None) -> tfds.core.DatasetBuilder:

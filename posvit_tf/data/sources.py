@@ -1,240 +1,43 @@
-"""A data set, cut into training, evaluation and test examples."""
+"""Where a data set comes from: a module a kind of source, imported when it is asked for."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import combinations
-from typing import TYPE_CHECKING
+import importlib
 
 import numpy as np
-import tensorflow_datasets as tfds
 from ml_collections import ConfigDict
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
-from posvit_tf.errors import UserError
-
-if TYPE_CHECKING:
-    from posvit_tf.data.pictures import Pictures
-
-NAMES = ("digits", "cifar10", "cifar100", "svhn_cropped", "folder")
-SAMPLE = 4096  # pictures that tell the moments of a set not kept in memory
-Pieces = list[tuple[str, range]]  # ranges of the splits on disk: train[:96%] is train, 0 to 48000
-
-
-@dataclass(frozen=True)
-class Split:
-    """Labelled images.
-
-    Attributes:
-        images: (n, H, W, C) uint8; of many files, `Pictures`, which are read when asked for.
-        labels: (n,) int32.
-        files: (n,) paths, where each image is a file of its own.
-    """
-
-    images: np.ndarray | Pictures
-    labels: np.ndarray
-    files: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class Source:
-    """A data set and what a model needs to know of it.
-
-    Attributes:
-        name: as in `config.data.name`.
-        train, eval, test: disjoint; eval is None where `eval_split` is "".
-        class_names: label -> name.
-        mean, std: of each channel of the training images (of files not kept in memory, of at most
-            SAMPLE, at equal steps), in units of 0..255.
-    """
-
-    name: str
-    train: Split
-    eval: Split | None
-    test: Split
-    class_names: tuple[str, ...]
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-
-    @property
-    def facts(self) -> dict:
-        """What a model of this data is built from; a checkpoint keeps it, as JSON."""
-        return {
-            "image_shape": self.train.images.shape[1:],
-            "class_names": self.class_names,
-            "mean": self.mean,
-            "std": self.std,
-        }
-
-    def normalised_as(self, facts: Mapping) -> Source:
-        """The same with the mean and std that other weights were trained with, from their facts."""
-        return replace(self, mean=tuple(facts["mean"]), std=tuple(facts["std"]))
+from posvit_tf.data import pictures
+from posvit_tf.data.fields import SOURCES
+from posvit_tf.data.splits import Source, Split, source_of
+from posvit_tf.errors import unknown
 
 
 def load(data: ConfigDict) -> Source:
     """Reads a data set and cuts it as the split strings say.
 
-    Split strings are those of tensorflow-datasets: "train", "train[:96%]", "test[100:200]". A folder's
-    are parts of train, val and test, given or cut: see `folder.find`.
-
     Args:
-        data: `config.data`: name (one of NAMES), image_size (see `pictures.size`; None: as they are, or
-            as `folder.find` says), train_split, eval_split, test_split, data_dir for all but digits,
-            and on_bad_file for a folder.
+        data: `config.data`.
 
     Raises:
         UserError: if the data set is unknown or cannot be had, a split does not exist, is empty or
             overlaps another, or a label lies outside the classes.
     """
-    if data.name not in NAMES:
-        raise UserError(f"unknown data.name={data.name!r}: use one of {', '.join(NAMES)}")
-    if data.name == "digits":
-        wholes, class_names = _digits()
-        return cut(data, _infos(wholes), class_names, wholes.__getitem__)
-    # Not above: they import TensorFlow, and the rest also serves where it is not installed.
-    from posvit_tf.data import folder, prepared
-
-    if data.name == "folder":
-        found = folder.find(data)
-        read = found.splits.__getitem__
-        return cut(data, _infos(found.splits), found.class_names, read, found.open)
-    builder = prepared.find(data.name, data.data_dir)
-    class_names = tuple(builder.info.features["label"].names)
-    return cut(data, builder.info.splits, class_names, partial(prepared.read, builder))
+    if data.name not in SOURCES:
+        raise unknown("data.name", data.name, SOURCES)
+    source = importlib.import_module(SOURCES[data.name][0]).load(data)
+    return resized(source, data.image_size) if data.get("image_size") else source
 
 
-def cut(
-    data: ConfigDict,
-    infos: Mapping[str, tfds.core.SplitInfo],
-    class_names: tuple[str, ...],
-    read: Callable[[str], tuple[np.ndarray, np.ndarray]],
-    opened: Callable[..., list[tuple[np.ndarray | Pictures, np.ndarray]]] | None = None,
-) -> Source:
-    """The examples that the split strings of `data` name.
-
-    Args:
-        data: as for `load`.
-        infos: of the splits that there are, by name.
-        class_names: label -> name.
-        read: a split's name -> all its images (n, H, W, C) uint8 and labels (n,) int32.
-        opened: where `read` gives other things than images, makes images of those of each part, and
-            names their files.
-
-    Raises:
-        UserError: as for `load`.
-    """
-    specs = {"train": data.train_split, "eval": data.eval_split, "test": data.test_split}
-    if not data.eval_split:
-        del specs["eval"]
-    pieces = {role: _pieces(f"data.{role}_split", spec, infos) for role, spec in specs.items()}
-    for one, other in combinations(specs, 2):
-        if _overlap(pieces[one], pieces[other]):
-            raise UserError(
-                f"data.{one}_split={specs[one]!r} and data.{other}_split={specs[other]!r} share "
-                f"examples of {data.name}: use splits that do not overlap"
-            )
-
-    names = {name for parts in pieces.values() for name, _ in parts}
-    wholes = {name: read(name) for name in names}
-    splits = {role: _cut(parts, wholes) for role, parts in pieces.items()}
-    for role, split in splits.items():
-        outside = np.flatnonzero((split.labels < 0) | (split.labels >= len(class_names)))
-        if outside.size:
-            raise UserError(
-                f"label {split.labels[outside[0]]} at index {outside[0]} of {data.name} "
-                f"{specs[role]!r} is outside its {len(class_names)} classes "
-                f"(0 to {len(class_names) - 1}): correct the labels or the list of class names"
-            )
-    if opened:
-        pictures = opened(*(split.images for split in splits.values()))
-        splits = {
-            role: Split(images, split.labels, files)
-            for (role, split), (images, files) in zip(splits.items(), pictures, strict=True)
-        }
-    elif data.get("image_size"):
-        splits = {role: _resized(split, data.image_size) for role, split in splits.items()}
-    sample = splits["train"].images
-    if not isinstance(sample, np.ndarray):
-        sample = sample[:: -(-len(sample) // SAMPLE)]
-    mean, std = _moments(sample)
-    return Source(
-        name=data.name,
-        train=splits["train"],
-        eval=splits.get("eval"),
-        test=splits["test"],
-        class_names=class_names,
-        mean=mean,
-        std=std,
-    )
-
-
-def _infos(wholes: Mapping[str, tuple]) -> dict[str, tfds.core.SplitInfo]:
-    return {name: tfds.core.SplitInfo(name, [len(w[1])], 0) for name, w in wholes.items()}
-
-
-def _digits() -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], tuple[str, ...]]:
-    """scikit-learn's 1,797 digits, 0..16 scaled to 0..255; the same 360 test every run."""
-    digits = load_digits()
-    images = np.round(digits.images * (255 / 16)).astype(np.uint8)[..., None]  # (n,8,8,1)
-    labels = digits.target.astype(np.int32)
-    train_images, test_images, train_labels, test_labels = train_test_split(
-        images, labels, test_size=360, stratify=labels, random_state=0
-    )
-    wholes = {"train": (train_images, train_labels), "test": (test_images, test_labels)}
-    return wholes, tuple(map(str, digits.target_names))
-
-
-def _pieces(field: str, spec: str, infos: Mapping[str, tfds.core.SplitInfo]) -> Pieces:
-    try:
-        instructions = tfds.core.ReadInstruction.from_spec(spec).to_absolute(infos)
-    except (ValueError, NotImplementedError) as error:
-        known = ", ".join(f"{name} ({info.num_examples} examples)" for name, info in infos.items())
-        raise UserError(
-            f"{field}={spec!r} is not a split: use {known}, or a part such as 'train[:96%]'"
-        ) from error
-    pieces = [
-        (part.splitname, range(infos[part.splitname].num_examples)[part.from_ : part.to])
-        for part in instructions
-    ]
-    if not any(examples for _, examples in pieces):
-        raise UserError(f"{field}={spec!r} holds no examples: widen it")
-    return pieces
-
-
-def _overlap(a: Pieces, b: Pieces) -> bool:
-    return any(
-        split == other and max(rows.start, others.start) < min(rows.stop, others.stop)
-        for split, rows in a
-        for other, others in b
-    )
-
-
-def _cut(pieces: Pieces, wholes: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Split:
-    cuts = [[array[rows.start : rows.stop] for array in wholes[name]] for name, rows in pieces]
-    if len(cuts) == 1:  # a view: concatenate would copy the training set
-        return Split(*cuts[0])
-    return Split(*map(np.concatenate, zip(*cuts, strict=True)))
-
-
-def _resized(split: Split, size: str) -> Split:
-    # Not above: see `load`.
-    from posvit_tf.data import pictures
-
+def resized(source: Source, size: str) -> Source:
+    """The same with all images fitted to a size as `pictures.size` reads it; files were, when found."""
+    if not isinstance(source.train.images, np.ndarray) or source.train.files is not None:
+        return source
     height, width = pictures.size(size)
-    chunks = [split.images[i : i + 1000] for i in range(0, len(split.images), 1000)]
-    chunks = [pictures.fit(chunk, height, width).numpy() for chunk in chunks]
-    return Split(np.concatenate(chunks), split.labels)
 
+    def of(split: Split) -> Split:
+        chunks = [split.images[i : i + 1000] for i in range(0, len(split.images), 1000)]
+        chunks = [pictures.fit(chunk, height, width).numpy() for chunk in chunks]
+        return Split(np.concatenate(chunks), split.labels)
 
-def _moments(images: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """mean_c = E[x_c], std_c = sqrt(E[x_c^2] - mean_c^2): sums, so no float copy of the images."""
-    n, channels = len(images), images.shape[-1]
-    flat = images.reshape(n, -1)  # (n,H*W*C)
-    mean = flat.mean(axis=0, dtype=np.float64).reshape(-1, channels).mean(axis=0)
-    square = np.einsum("nd,nd->d", flat, flat, dtype=np.float64) / n
-    square = square.reshape(-1, channels).mean(axis=0)
-    std = np.sqrt(np.maximum(square - mean**2, 0.0))  # rounding may leave -1e-12 for a flat channel
-    return tuple(mean.tolist()), tuple(std.tolist())
+    splits = {"train": source.train, "eval": source.eval, "test": source.test}
+    splits = {role: of(split) for role, split in splits.items() if split}
+    return source_of(source.name, splits, source.class_names)

@@ -9,20 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from posvit_tf.data.sets import check_sets
 from posvit_tf.errors import UserError
-
-
-def check_sets(D: int, C: int) -> int:
-    """L = D / C, the number of sets.
-
-    Raises:
-        UserError: the sets do not tile the patches, or leave nothing to associate.
-    """
-    if C < 2 or D % C or D // C < 2:
-        raise UserError(
-            f"D={D} patches do not split into sets of C={C}: set D to C*L with C and L of 2 or more"
-        )
-    return D // C
 
 
 def grid_shape(D: int) -> tuple[int, int]:

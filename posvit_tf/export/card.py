@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
-from posvit_tf.data.sources import Source
+from posvit_tf.data.splits import Source
 from posvit_tf.export.formats import FORMATS, INT8, Format
 
 NAMED = 20  # classes that the card names at most; classes.txt has all

@@ -8,14 +8,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from posvit_tf import trained
 from posvit_tf.benchmarks import measure
-from posvit_tf.data import pictures, sources
+from posvit_tf.data import pictures
+from posvit_tf.data.splits import Source
 from posvit_tf.errors import UserError
 from posvit_tf.export import card, formats
 from posvit_tf.export.card import megabytes
 from posvit_tf.export.signatures import Signatures
 from posvit_tf.models.vit import frozen
-from posvit_tf.tasks import classify
 from posvit_tf.training import run_files
 
 COMPARED = 1000  # images at most on which a file is compared with the model
@@ -43,13 +44,13 @@ def export(workdir: Path, names: list[str]) -> Path:
     """
     chosen = formats.choose(names)
     result = finished(workdir)
-    trained = run_files.read_json(workdir / "config.json")
-    if trained["data"].get("cell_size"):
+    recorded = run_files.read_json(workdir / "config.json")
+    if recorded["data"].get("cell_size"):
         raise UserError(
-            f"the run in {workdir} saw permuted images (data.cell_size={trained['data']['cell_size']}), and "
+            f"the run in {workdir} saw permuted images (data.cell_size={recorded['data']['cell_size']}), and "
             "its model takes no others: export a run without"
         )
-    loaded, source = classify.load_with_data(workdir, precision="float32")
+    loaded, source = trained.load_with_data(workdir, precision="float32")
     target = workdir / "export"
     try:
         # In the workdir, so that putting the export in its place is a rename.
@@ -59,7 +60,7 @@ def export(workdir: Path, names: list[str]) -> Path:
             facts = fill(folder, Path(scratch, "images.npy"), loaded, source, chosen)
             names = "".join(f"{name}\n" for name in loaded.class_names)
             (folder / "classes.txt").write_text(names)
-            text = card.card(loaded.config, trained["precision"], result, source, facts)
+            text = card.card(loaded.config, recorded["precision"], result, source, facts)
             (folder / "README.md").write_text(text)
             replace(folder, target, Path(scratch, "old"))
     except OSError as error:
@@ -76,8 +77,8 @@ def export(workdir: Path, names: list[str]) -> Path:
 def fill(
     folder: Path,
     scratch: Path,
-    loaded: classify.Loaded,
-    source: sources.Source,
+    loaded: trained.Loaded,
+    source: Source,
     chosen: list[str],
 ) -> card.Facts:
     """Writes and compares the chosen formats; `scratch` is the file for the images compared on."""

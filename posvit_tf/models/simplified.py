@@ -4,7 +4,8 @@ import keras
 from keras import ops
 
 from posvit_tf.errors import UserError
-from posvit_tf.layers.attention import fixed_diagonal, softmax_rows
+from posvit_tf.layers.mixing import softmax_rows
+from posvit_tf.layers.off_diagonal_attention import fixed_diagonal
 
 
 @keras.saving.register_keras_serializable(package="posvit_tf")

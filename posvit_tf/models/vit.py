@@ -4,28 +4,18 @@ import keras
 import numpy as np
 from keras import ops
 
+from posvit_tf import layers
 from posvit_tf.errors import UserError
 from posvit_tf.layers import (
     ClassToken,
     EncoderBlock,
     LayerNorm,
-    OffDiagonalAttention,
     PatchEmbedding,
-    PositionalAttention,
     PositionTable,
-    SelfAttention,
     local_maps,
 )
+from posvit_tf.models.fields import ATTENTIONS
 from posvit_tf.models.pixels import normalised
-
-ATTENTIONS = {
-    "positional": PositionalAttention,
-    "content": SelfAttention,
-    "free": OffDiagonalAttention,
-    "uniform": lambda *args, **kwargs: OffDiagonalAttention(
-        *args, diagonal=0.0, std=0.0, train_map=False, **kwargs
-    ),
-}
 
 
 def wiring(attention: str, std: float | None, add: bool | None) -> tuple[float, bool]:
@@ -126,9 +116,10 @@ def vit(
             tokens = tokens + p  # (B,N,E)
     if dropout:
         tokens = keras.layers.Dropout(dropout, dtype=dtype, name="dropout")(tokens)
+    kind, options = ATTENTIONS[attention]
     for i in range(depth):
         block = EncoderBlock(
-            ATTENTIONS[attention](heads, dtype=dtype, name="attention"),
+            getattr(layers, kind)(heads, dtype=dtype, name="attention", **options),
             mlp_width,
             dropout,
             drop_path * i / max(depth - 1, 1),
@@ -152,7 +143,7 @@ def vit(
 
 
 def start_local(model: keras.Model, heads: int, head: int, class_token: bool) -> None:
-    """Makes the maps of every block local: by A, or by W_Q, W_K and the first columns of P.
+    """Makes the maps of every block local, with the first columns of P where they are made of it.
 
     For content attention nothing but P writes these columns of the tokens at first, so that its maps
     start as local as the others', up to the scale that a LayerNorm gives a token.
@@ -160,22 +151,16 @@ def start_local(model: keras.Model, heads: int, head: int, class_token: bool) ->
     patches = model.get_layer("patches")
     blocks = [layer for layer in model.layers if isinstance(layer, EncoderBlock)]
     for layer, block in enumerate(blocks):
-        attention, shifts = block.attention, local_maps.head_shifts(heads, layer)
-        if isinstance(attention, OffDiagonalAttention):
-            scores = local_maps.scores(patches.grid, head, shifts, class_token)  # (H,N,N)
-            attention.off_diagonal.assign(attention.diagonal + scores)
-            continue
-        query_key = local_maps.projections(patches.grid, head, shifts)  # 2 x (C,H,dh)
-        for dense, start in zip((attention.query, attention.key), query_key, strict=True):
-            rows = start.reshape(len(start), -1)  # (C,E)
-            dense.kernel.assign(np.pad(rows, ((0, heads * head - len(rows)), (0, 0))))  # (E,E)
-    if isinstance(attention, OffDiagonalAttention):
+        shifts = local_maps.head_shifts(heads, layer)
+        block.attention.start_local(patches.grid, shifts, class_token)
+    source = blocks[0].attention.source
+    if not source:
         return
     waves = local_maps.waves(patches.grid, head, class_token)  # (N,C)
     columns = waves.shape[1]
     table = model.get_layer("positions").table
     table.assign(ops.concatenate([waves, table[:, columns:]], axis=1))  # (N,E)
-    if isinstance(attention, SelfAttention):
+    if source == "tokens":
         others = np.arange(heads * head) >= columns
         branches = [dense for block in blocks for dense in (block.attention.out, block.mlp.out)]
         for dense in (patches.projection, *branches):
@@ -249,9 +234,7 @@ def freeze_attention(model: keras.Model) -> None:
     """
     for layer in model.layers:
         if isinstance(layer, EncoderBlock):
-            attention = layer.attention
-            if isinstance(attention, OffDiagonalAttention):
-                attention.off_diagonal.trainable = False
-            else:
-                attention.query.trainable = attention.key.trainable = False
+            for variable in layer.attention.map_variables:
+                variable.trainable = False
+            if layer.attention.source == "positions":
                 model.get_layer("positions").trainable = False

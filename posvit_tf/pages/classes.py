@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
-from posvit_tf.data.sources import Split
+from posvit_tf.data.splits import Split
 from posvit_tf.pages import html
 
 CELLS = 25  # classes up to which the confusion matrix is a table with figures

@@ -11,6 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from posvit_tf.analysis.seeds import spread
 from posvit_tf.errors import UserError
+from posvit_tf.fields import flat
 from posvit_tf.pages import html
 from posvit_tf.training import logbook, run_files
 
@@ -31,7 +32,7 @@ def read(workdir: Path) -> dict:
             f"{workdir} is a run of task {result['task']}: a comparison takes classification runs "
             "only; name it alone for a page of its own"
         )
-    config = run_files.flat(run_files.read_json(workdir / "config.json"))
+    config = flat(run_files.read_json(workdir / "config.json"))
     return {
         "workdir": workdir,
         "result": result,
@@ -149,10 +150,10 @@ def write(path: Path, workdirs: Sequence[Path]) -> Path:
         for run in group["runs"]
     ]
     links = {
-        str(run["workdir"]): os.path.relpath(run["workdir"] / html.NAME, path.parent)
+        str(run["workdir"]): os.path.relpath(run["workdir"] / run_files.REPORT, path.parent)
         for group in groups
         for run in group["runs"]
-        if (run["workdir"] / html.NAME).exists()
+        if (run["workdir"] / run_files.REPORT).exists()
     }
     common = groups[0]["runs"][0]["config"]
     return html.write(

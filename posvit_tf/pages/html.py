@@ -17,7 +17,6 @@ from PIL import Image
 from posvit_tf.errors import UserError
 from posvit_tf.training import logbook
 
-NAME = "report.html"  # of a workdir's own page
 SIDE = 128  # pixels, of a photo at most
 
 TEMPLATES = jinja2.Environment(

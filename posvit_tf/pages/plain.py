@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from posvit_tf.analysis.seeds import told
 from posvit_tf.errors import UserError
+from posvit_tf.fields import flat
 from posvit_tf.pages import html
-from posvit_tf.theory.summary import told
 from posvit_tf.training import run_files
 
 
@@ -41,7 +42,7 @@ def write(workdir: Path) -> Path:
             f"{error.filename} cannot be read ({error.strerror}): bring it back to make the page"
         ) from error
     return html.write(
-        workdir / html.NAME,
+        workdir / run_files.REPORT,
         "plain.html",
         workdir=workdir,
         result=result,
@@ -51,6 +52,6 @@ def write(workdir: Path) -> Path:
             (html.data_uri("image/png", pictures[name]), caption)
             for name, caption in captions.items()
         ],
-        config=run_files.flat(run_files.read_json(workdir / "config.json")),
+        config=flat(run_files.read_json(workdir / "config.json")),
         start=run_files.first_start(workdir),
     )

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from posvit_tf.analysis import plots
 from posvit_tf.data import permute
-from posvit_tf.data.sources import Split
+from posvit_tf.data.splits import Split
+from posvit_tf.fields import flat
 from posvit_tf.pages import classes, html, maps
 from posvit_tf.training import logbook, run_files
 
@@ -60,11 +61,11 @@ def write(
     order = permute.pixel_order(config["data"], test.images.shape)
     columns, rows = html.table(last_of_each_epoch(lines))
     return html.write(
-        workdir / html.NAME,
+        workdir / run_files.REPORT,
         "run.html",
         workdir=workdir,
         result=result,
-        config=run_files.flat(config),
+        config=flat(config),
         start=run_files.first_start(workdir),
         crisp=max(model.input.shape[1:3]) <= 64,  # small photos are shown enlarged
         curves=curves(lines),

@@ -1,22 +1,35 @@
 """Train the simplified ViT on spatially structured data and check which sets it found."""
 
-from pathlib import Path
+from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from ml_collections import ConfigDict
 
-from posvit_tf.analysis import theory_plots
-from posvit_tf.data.spatial import grid_shape
-from posvit_tf.theory import association
-from posvit_tf.theory.baselines import linear_error, set_aware_error
-from posvit_tf.theory.events import events
-from posvit_tf.theory.processes import PROCESSES, Run
+from posvit_tf.analysis.seeds import over_seeds, told
+from posvit_tf.fields import Field
+from posvit_tf.tasks import theory_runs
+from posvit_tf.tasks.theory_runs import check, page
 from posvit_tf.theory.settings import Setting, from_config, name_of
-from posvit_tf.theory.summary import over_seeds, told
-from posvit_tf.training import logbook, run_files
-from posvit_tf.training.board import Board
+from posvit_tf.training import run_files
 
-GLM_BOUND = 1 / 8  # in the paper's regime no generalised linear model errs less
+if TYPE_CHECKING:
+    from posvit_tf.theory.processes import Run
+
+__all__ = ["check", "declared", "page", "run", "tell"]
+
+PROCESS = Field(
+    "realistic",
+    "what is trained, from where, on what risk",
+    choices=("realistic", "idealised", "semi_idealised"),
+)
+
+
+def declared(config: Mapping) -> dict[str, Field]:
+    """As `task.Task`."""
+    return {**theory_runs.declared(config), "process": PROCESS}
 
 
 def run(config: ConfigDict, workdir: Path) -> dict:
@@ -28,36 +41,30 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     Raises:
         UserError: settings that do not fit, or a risk that is not finite.
     """
+    from posvit_tf.tasks import theory_figures
+    from posvit_tf.theory.processes import PROCESSES
+
     setting = from_config(config)
-    describe(setting)
-    seeds = range(config.seed, config.seed + config.seeds)
-    log = logbook.Logbook(workdir, update=-1, board=Board)
-    runs = []
-    for seed in seeds:
-        runs.append(PROCESSES[config.process](setting, seed))
-        for record in runs[-1].trace:
-            log.write(split=f"seed_{seed}", **record)
-        last = runs[-1].trace[-1]
-        print(
-            f"seed {seed}: test error {last['test_error']:.4f}, overlap {last['overlap']:.3f}, "
-            f"cos(v, w*) {last['cosine']:.3f}, {runs[-1].seconds:.1f} s",
-            flush=True,
-        )
-    captions = draw(runs[0], setting, workdir / "plots")
-    found = summarise(runs, setting)
-    result = {
-        "task": config.task,
-        "config": config.name,
-        "setting": name_of(setting),
-        "process": config.process,
-        "seeds": list(seeds),
-        "steps": setting.steps,
-        **found,
-        "seconds": over_seeds([run.seconds for run in runs]),
-        "captions": captions,
-    }
-    run_files.write_json(workdir / "result.json", result)
-    return result
+    theory_figures.describe(setting)
+    runs = theory_runs.each_seed(
+        config,
+        workdir,
+        lambda seed: PROCESSES[config.process](setting, seed),
+        lambda run: run.trace,
+        lambda run: (
+            "test error {test_error:.4f}, overlap {overlap:.3f}, cos(v, w*) {cosine:.3f}, "
+            "{seconds:.1f} s".format(**run.trace[-1], seconds=run.seconds)
+        ),
+    )
+    return theory_runs.write_result(
+        config,
+        workdir,
+        process=config.process,
+        steps=setting.steps,
+        **theory_figures.summarise(runs, setting),
+        seconds=over_seeds([run.seconds for run in runs]),
+        captions=draw(runs[0], setting, workdir / "plots"),
+    )
 
 
 def tell(result: dict, workdir: Path) -> None:
@@ -66,49 +73,13 @@ def tell(result: dict, workdir: Path) -> None:
     run_files.tell_files(result, workdir)
 
 
-def describe(setting: Setting) -> None:
-    """Prints the numbers in use, and a warning where a linear rule is good already."""
-    print(
-        f"D={setting.D} = C*L = {setting.C}*{setting.L}, d={setting.d}, N={setting.N}, "
-        f"q={setting.q:.4g}, sigma={setting.sigma:.4g}, {setting.partition} sets\n"
-        f"p={setting.p}, nu={setting.nu:g}, sigma_A={setting.sigma_A:g}, omega={setting.omega:g}, "
-        f"eta_v={setting.eta_v:g}, eta_A={setting.eta_A:g}, {setting.steps} steps",
-        flush=True,
-    )
-    linear = linear_error(setting.D, setting.C, setting.q)
-    if linear < GLM_BOUND:
-        kappa = setting.q * setting.D / setting.C**2
-        print(
-            f"warning: the best linear rule errs {linear:.4f} < 1/8 here (q D / C^2 = {kappa:.3g}): "
-            "outside the paper's regime; raise q or D, or lower C",
-            flush=True,
-        )
-
-
-def summarise(runs: list[Run], setting: Setting) -> dict:
-    """The figures of result.json: errors, association, cosine and events over the seeds."""
-    last = [run.trace[-1] for run in runs]
-    linear = linear_error(setting.D, setting.C, setting.q)
-    aware = set_aware_error(setting.D, setting.C, setting.q)
-    times = [events(run.trace, linear) for run in runs]
-    overlaps = [record["overlap"] for record in last]
-    return {
-        "test_error": over_seeds([record["test_error"] for record in last]),
-        "risk": over_seeds([record["risk"] for record in last]),
-        "linear_error": over_seeds([linear] * len(runs)),
-        "set_aware_error": over_seeds([aware] * len(runs)),
-        "association": {
-            "exact": float(np.mean([overlap == 1 for overlap in overlaps])),
-            "overlap": over_seeds(overlaps),
-            "chance": association.chance(setting.D, setting.C),
-        },
-        "cosine": over_seeds([record["cosine"] for record in last]),
-        "events": {name: over_seeds([time[name] for time in times]) for name in ("t1", "t2", "t3")},
-    }
-
-
 def draw(run: Run, setting: Setting, folder: Path) -> dict[str, str]:
     """Draws the first seed's run; returns the caption of each file."""
+    from posvit_tf.analysis import theory_plots
+    from posvit_tf.data.spatial import grid_shape
+    from posvit_tf.theory.baselines import linear_error, set_aware_error
+    from posvit_tf.theory.events import events
+
     folder.mkdir(parents=True, exist_ok=True)
     partition = run.data.partition
     linear = linear_error(setting.D, setting.C, setting.q)
@@ -131,7 +102,6 @@ def draw(run: Run, setting: Setting, folder: Path) -> dict[str, str]:
 
 def table(found: dict) -> str:
     """The result for a person, a line a figure."""
-
     overlap = found["association"]
     rows = {
         "test error": told(found["test_error"]),

@@ -1,16 +1,25 @@
 """Train the simplified ViT on Gaussian patches with a convolution's label."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from ml_collections import ConfigDict
 
-from posvit_tf.analysis import theory_plots
-from posvit_tf.theory import association
-from posvit_tf.theory.gaussian import gaussian
-from posvit_tf.theory.settings import GAUSSIAN_SETTINGS, from_config, name_of
-from posvit_tf.theory.summary import over_seeds, told
-from posvit_tf.training import logbook, run_files
-from posvit_tf.training.board import Board
+from posvit_tf.analysis.seeds import over_seeds, told
+from posvit_tf.fields import Field
+from posvit_tf.tasks import theory_runs
+from posvit_tf.tasks.theory_runs import check, page
+from posvit_tf.theory.settings import from_config
+from posvit_tf.training import run_files
+
+__all__ = ["check", "declared", "page", "run", "tell"]
+
+LINEAR = Field(100.0, "weight of u in the label's phi(u) = u^3 + linear u", least=0)
+
+
+def declared(config: Mapping) -> dict[str, Field]:
+    """As `task.Task`."""
+    return {**theory_runs.declared(config), "linear": LINEAR}
 
 
 def run(config: ConfigDict, workdir: Path) -> dict:
@@ -22,45 +31,35 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     Raises:
         UserError: settings that do not fit, or a risk that is not finite.
     """
+    from posvit_tf.analysis import theory_plots
+    from posvit_tf.tasks.theory_figures import associated, at_the_end
+    from posvit_tf.theory.gaussian import gaussian
+
     setting = from_config(config)
-    seeds = range(config.seed, config.seed + config.seeds)
-    log = logbook.Logbook(workdir, update=-1, board=Board)
-    runs = []
-    for seed in seeds:
-        runs.append(gaussian(setting, config.linear, seed))
-        for record in runs[-1].trace:
-            log.write(split=f"seed_{seed}", **record)
-        last = runs[-1].trace[-1]
-        print(
-            f"seed {seed}: test error {last['test_error']:.4f}, overlap {last['overlap']:.3f}, "
-            f"{runs[-1].seconds:.1f} s",
-            flush=True,
-        )
-    (workdir / "plots").mkdir(exist_ok=True)
-    first = runs[0]
-    chance = association.chance(setting.D, setting.C)
-    caption = theory_plots.figure2(
-        first.trace, first.A, first.data.partition, chance, workdir / "plots" / "figure2.png"
+    runs = theory_runs.each_seed(
+        config,
+        workdir,
+        lambda seed: gaussian(setting, config.linear, seed),
+        lambda run: run.trace,
+        lambda run: "test error {test_error:.4f}, overlap {overlap:.3f}, {seconds:.1f} s".format(
+            **run.trace[-1], seconds=run.seconds
+        ),
     )
-    last = [run.trace[-1] for run in runs]
-    overlaps = over_seeds([record["overlap"] for record in last])
-    result = {
-        "task": config.task,
-        "config": config.name,
-        "setting": name_of(setting, GAUSSIAN_SETTINGS),
-        "seeds": list(seeds),
-        "test_error": over_seeds([record["test_error"] for record in last]),
-        "association": {
-            "exact": sum(overlap == 1 for overlap in overlaps["per_seed"]) / len(runs),
-            "overlap": overlaps,
-            "chance": chance,
-        },
-        "cosine": over_seeds([record["cosine"] for record in last]),
-        "seconds": over_seeds([run.seconds for run in runs]),
-        "captions": {"figure2.png": caption},
-    }
-    run_files.write_json(workdir / "result.json", result)
-    return result
+    (workdir / "plots").mkdir(exist_ok=True)
+    found = associated(runs, setting)
+    first, picture = runs[0], workdir / "plots" / "figure2.png"
+    caption = theory_plots.figure2(
+        first.trace, first.A, first.data.partition, found["chance"], picture
+    )
+    return theory_runs.write_result(
+        config,
+        workdir,
+        test_error=at_the_end(runs, "test_error"),
+        association=found,
+        cosine=at_the_end(runs, "cosine"),
+        seconds=over_seeds([run.seconds for run in runs]),
+        captions={picture.name: caption},
+    )
 
 
 def tell(result: dict, workdir: Path) -> None:

@@ -4,21 +4,41 @@ The files are the record: a run's workdir is runs/<cell>/seed_<seed> in the swee
 finished is not run again.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from ml_collections import ConfigDict
 
-from posvit_tf.analysis import sweep_plots
 from posvit_tf.config import load
+from posvit_tf.errors import UserError
+from posvit_tf.fields import Field
 from posvit_tf.tasks import sweep_summary
 from posvit_tf.tasks.sweep_runs import cell_name, execute, expand
+from posvit_tf.tasks.theory_runs import SEEDS
 from posvit_tf.training import run_files
 
-PLOTS = {
-    "boxes": sweep_plots.boxes,
-    "lines": sweep_plots.lines,
-    "points": sweep_plots.points,
+FIELDS = {
+    **SEEDS,
+    "seeds": SEEDS["seeds"]._replace(doc="how many of each cell"),
+    "title": Field("", "of the summary"),
+    "scale": Field("paper", "of which the title and the tables speak", choices=("paper", "laptop")),
+    "plan": Field(False, "whether only the cost is measured and told"),
+    "workers": Field(1, "runs at once", least=1),
+    "overrides": Field("", "fields of every run that its cell does not set, as FIELD=VALUE ..."),
+    "cells": Field((), "what is compared: {axes, command, paper}"),
+    "compare": Field((), "the axis and its value that the others are compared with"),
+    "plot": Field("points", "the picture", choices=("boxes", "lines", "points", "maps")),
+    "note": Field("", "a line that goes into the summary"),
 }
+
+
+def declared(config: Mapping) -> dict[str, Field]:
+    """As `task.Task`."""
+    return FIELDS
+
+
+def check(config: ConfigDict) -> None:
+    """As `task.Task`: what the cells say is told when they are loaded."""
 
 
 def run(config: ConfigDict, workdir: Path) -> dict:
@@ -49,10 +69,12 @@ def run(config: ConfigDict, workdir: Path) -> dict:
         + (" with changes" if changed else "")
         + ("" if config.scale == "paper" and not changed else " (not the paper's)")
     )
+    # Only now, when the runs need none of this machine.
+    from posvit_tf.analysis import sweep_plots
+
     (workdir / "plots").mkdir(exist_ok=True)
     picture = workdir / "plots" / f"{name}.png"
     if config.plot == "maps":
-        # TensorFlow: only now, when the runs need none of this machine.
         from posvit_tf.tasks import sweep_maps
 
         result["locality"], found = sweep_maps.measure(runs)
@@ -61,7 +83,8 @@ def run(config: ConfigDict, workdir: Path) -> dict:
             result["locality"], values, found[0].grid, title, config.note, picture
         )
     else:
-        caption = PLOTS[config.plot](result, title, config.note, picture)
+        plot = getattr(sweep_plots, config.plot)
+        caption = plot(result, title, config.note, picture)
     result["captions"] = {picture.name: caption}
     (workdir / "summary.md").write_text(sweep_summary.markdown(config, result, title))
     run_files.write_json(workdir / "result.json", result)
@@ -82,3 +105,13 @@ def tell(result: dict, workdir: Path) -> None:
         )
     print(workdir / "summary.md")
     run_files.tell_files(result, workdir)
+
+
+def page(workdir: Path) -> Path:
+    """As `task.Task`: its runs side by side."""
+    from posvit_tf.pages import compare
+
+    runs = sorted(file.parent for file in workdir.glob("runs/*/*/result.json"))
+    if not runs:
+        raise UserError(f"{workdir}/runs holds no finished run: bring the folder back")
+    return compare.write(workdir / run_files.REPORT, runs)

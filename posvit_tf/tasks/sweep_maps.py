@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from posvit_tf import trained
 from posvit_tf.analysis import locality, similarity
 from posvit_tf.analysis.figures import attention_maps, float32
 from posvit_tf.analysis.seeds import spread
 from posvit_tf.data import permute
-from posvit_tf.layers import PositionalAttention
-from posvit_tf.tasks import classify
 from posvit_tf.tasks.sweep_runs import Run
 
 FOUND, INVERTED = "as found", "inverse applied"
@@ -34,9 +33,9 @@ def maps(workdir: Path) -> dict[str, Map]:
     Args:
         workdir: of a finished run of a ViT with a class token.
     """
-    model, _, config = classify.load(workdir)
+    model, _, config = trained.load(workdir)
     grid = model.get_layer("patches").grid
-    if isinstance(model.get_layer("block_1").attention, PositionalAttention):
+    if model.get_layer("block_1").attention.source == "positions":
         black = np.zeros((1, *model.input.shape[1:]), "uint8")
         attention = np.concatenate(attention_maps(model, black))[:, 1:, 1:]  # (L*H,N,N)
         values = similarity.centred_scores(attention).mean(axis=0)  # (N,N)

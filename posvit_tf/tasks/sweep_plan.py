@@ -16,11 +16,12 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 from ml_collections import ConfigDict
 
-from posvit_tf.data.sources import Split
+from posvit_tf.data.splits import Split
 from posvit_tf.errors import UserError
 from posvit_tf.models.build import build
 from posvit_tf.tasks.sweep_runs import Run, cell_name, threads
 from posvit_tf.training import loop, optim, run_files, strategy
+from posvit_tf.training.classification import Classification
 from posvit_tf.training.replicas import train_dataset
 from posvit_tf.training.step import make_update
 
@@ -193,12 +194,12 @@ def speed(config: ConfigDict, together: Barrier) -> float:
         rng.integers(0, known.classes, 2 * count, np.int32),
     )
     with devices.scope():
-        model = noise_model(config)
+        objective = Classification(noise_model(config), config.train.label_smoothing)
         optimizer = optim.make(
-            config.optimizer, config.precision, model, config.optimizer.learning_rate
+            config.optimizer, config.precision, objective.model, config.optimizer.learning_rate
         )
-    update = make_update(config, devices, model, optimizer)
-    batches = iter(train_dataset(config, devices, split))
+    update = make_update(config, devices, objective, optimizer)
+    batches = iter(train_dataset(config, devices, split, objective.draws))
 
     def updates(number: int) -> float:
         """Seconds of so many."""

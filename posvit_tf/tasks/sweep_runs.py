@@ -1,4 +1,4 @@
-"""The runs of a sweep, each a main.py in a process of its own.
+"""The runs of a sweep, each a `posvit` in a process of its own.
 
 Imports no TensorFlow: a sweep only waits, and leaves memory and devices to its runs.
 """
@@ -23,7 +23,7 @@ from posvit_tf.errors import UserError
 from posvit_tf.training import logbook, run_files
 from posvit_tf.training.interrupt import Interrupt, command_to_go_on
 
-MAIN = Path(__file__).parents[2] / "main.py"
+PACKAGE = Path(__file__).parents[2]  # where the runs, too, import this package from
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
@@ -34,7 +34,7 @@ class Run(NamedTuple):
     cell: dict  # of config.cells
     seed: int
     config: ConfigDict
-    flags: tuple[str, ...]  # of main.py
+    flags: tuple[str, ...]  # of posvit
     workdir: Path
 
     @property
@@ -109,7 +109,8 @@ def execute(runs: list[Run], workers: int, workdir: Path) -> None:
         f"{len(runs)} runs, {len(runs) - len(waiting)} finished before; {workers} at once",
         flush=True,
     )
-    environment = dict(os.environ)
+    places = [str(PACKAGE), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
     if workers > 1:
         environment.setdefault("TF_NUM_INTRAOP_THREADS", str(threads(workers)))
     working: list[tuple[Run, subprocess.Popen]] = []
@@ -159,7 +160,7 @@ def start(run: Run, environment: dict[str, str]) -> subprocess.Popen:
     run.workdir.mkdir(parents=True, exist_ok=True)
     with open(run.workdir / "output.txt", "a") as output:
         return subprocess.Popen(
-            [sys.executable, str(MAIN), *run.flags],
+            [sys.executable, "-m", "posvit_tf", *run.flags],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

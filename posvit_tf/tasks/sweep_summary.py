@@ -1,9 +1,10 @@
 """What the runs of a sweep found together: result.json, summary.csv and summary.md."""
 
 import csv
+import itertools
+import statistics
 from pathlib import Path
 
-import numpy as np
 from ml_collections import ConfigDict
 
 from posvit_tf.analysis.seeds import paired, spread
@@ -65,7 +66,9 @@ def summarise(config: ConfigDict, runs: list[Run]) -> dict:
 def moved(results: list[dict]) -> dict | None:
     """How far the maps ended from their start (0 to 1), mean over layers and heads; None without maps."""
     movements = [result["map_movement"] for result in results]
-    return None if None in movements else spread([float(np.mean(one)) for one in movements])
+    if None in movements:
+        return None
+    return spread([statistics.fmean(itertools.chain.from_iterable(one)) for one in movements])
 
 
 def write_csv(runs: list[Run], workdir: Path) -> None:

@@ -1,18 +1,25 @@
 """Learn A on one feature, then a new feature on the same sets from few samples."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 from ml_collections import ConfigDict
 
-from posvit_tf.analysis import theory_plots
-from posvit_tf.tasks.associate import describe, summarise
-from posvit_tf.theory.processes import realistic
-from posvit_tf.theory.settings import from_config, name_of
-from posvit_tf.theory.summary import over_seeds
-from posvit_tf.theory.transfer import transfer_errors
-from posvit_tf.training import logbook, run_files
-from posvit_tf.training.board import Board
+from posvit_tf.analysis.seeds import over_seeds
+from posvit_tf.fields import Field
+from posvit_tf.tasks import theory_runs
+from posvit_tf.tasks.theory_runs import check, page
+from posvit_tf.theory.settings import from_config
+from posvit_tf.training import run_files
+
+__all__ = ["check", "declared", "page", "run", "tell"]
+
+LARGEST_N = Field(512, "the most samples of the new feature: 16, 32, 64, ... up to it", least=16)
+
+
+def declared(config: Mapping) -> dict[str, Field]:
+    """As `task.Task`."""
+    return {**theory_runs.declared(config), "largest_n": LARGEST_N}
 
 
 def sizes_up_to(largest: int) -> tuple[int, ...]:
@@ -29,41 +36,47 @@ def run(config: ConfigDict, workdir: Path) -> dict:
     Raises:
         UserError: settings that do not fit, or a risk that is not finite.
     """
+    import numpy as np
+
+    from posvit_tf.analysis import theory_plots
+    from posvit_tf.tasks import theory_figures
+    from posvit_tf.theory.processes import realistic
+    from posvit_tf.theory.transfer import transfer_errors
+
     setting = from_config(config)
-    describe(setting)
+    theory_figures.describe(setting)
     sizes = sizes_up_to(config.largest_n)
-    seeds = range(config.seed, config.seed + config.seeds)
-    log = logbook.Logbook(workdir, update=-1, board=Board)
-    sources, found = [], []
-    for seed in seeds:
-        sources.append(realistic(setting, seed))
-        found.append(transfer_errors(setting, sources[-1].A, sources[-1].data, sizes, seed))
-        for i, n in enumerate(sizes):
-            errors = {name: curve[i] for name, curve in found[-1].items()}
-            log.write(step=n, split=f"seed_{seed}", **errors)
-        print(f"seed {seed} done", flush=True)
+
+    def once(seed: int) -> tuple:
+        source = realistic(setting, seed)
+        return source, transfer_errors(setting, source.A, source.data, sizes, seed)
+
+    def lines(found: tuple) -> list[dict]:
+        return [
+            {"step": n, **{name: curve[i] for name, curve in found[1].items()}}
+            for i, n in enumerate(sizes)
+        ]
+
+    found = theory_runs.each_seed(config, workdir, once, lines, lambda _: "done")
+    sources, by_method = zip(*found, strict=True)
     errors = {
-        name: np.array([errors[name] for errors in found]) for name in found[0]
+        name: np.array([curves[name] for curves in by_method]) for name in by_method[0]
     }  # each (seeds, sizes)
     (workdir / "plots").mkdir(exist_ok=True)
     caption = theory_plots.transfer_curves(sizes, errors, workdir / "plots" / "transfer.png")
-    result = {
-        "task": config.task,
-        "config": config.name,
-        "setting": name_of(setting),
-        "seeds": list(seeds),
-        **summarise(sources, setting),
-        "transfer": {
+    return theory_runs.write_result(
+        config,
+        workdir,
+        **theory_figures.summarise(sources, setting),
+        transfer={
             name: {
                 str(n): {**over_seeds(column), "median": float(np.median(column))}
                 for n, column in zip(sizes, array.T, strict=True)
             }
             for name, array in errors.items()
         },
-        "captions": {"transfer.png": caption},
-    }
-    run_files.write_json(workdir / "result.json", result)
-    return result
+        captions={"transfer.png": caption},
+    )
 
 
 def tell(result: dict, workdir: Path) -> None:

@@ -2,7 +2,6 @@
 
 import itertools
 import time
-from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
@@ -10,31 +9,21 @@ import tensorflow as tf
 from posvit_tf.data.spatial import Gaussian
 from posvit_tf.theory import association
 from posvit_tf.theory.baselines import error_rate
-from posvit_tf.theory.dynamics import Rates, descend, outputs
+from posvit_tf.theory.dynamics import Rates, State, descend, outputs
 from posvit_tf.theory.processes import (
-    RECORDS,
     START_STD,
     TEST_SAMPLES,
+    Run,
     data_of,
     form_of,
     start_A,
     start_v,
+    traced,
 )
 from posvit_tf.theory.settings import Setting
 
 
-@dataclass(frozen=True)
-class GaussianRun:
-    """What a run on Gaussian patches ended with, and the way there."""
-
-    v: np.ndarray  # (d,)
-    A: np.ndarray  # (D, D)
-    data: Gaussian
-    trace: list[dict[str, float]]  # step, risk, test_error, overlap, cosine
-    seconds: float
-
-
-def gaussian(setting: Setting, linear: float, seed: int) -> GaussianRun:
+def gaussian(setting: Setting, linear: float, seed: int) -> Run:
     """Full-batch descent on N samples of `Gaussian`, v and A from Gaussian starts.
 
     Args:
@@ -51,19 +40,16 @@ def gaussian(setting: Setting, linear: float, seed: int) -> GaussianRun:
     form, rates = form_of(setting), Rates(setting.eta_v, setting.eta_A)
 
     began = time.perf_counter()
-    every = max(1, setting.steps // RECORDS)
-    trace = []
-    repeated = itertools.repeat(samples, setting.steps + 1)
-    for step, state in enumerate(descend(repeated, v, A, form, rates)):
-        if step % every == 0 or step == setting.steps:
-            F = outputs(X_test @ state.v, state.A, form).numpy()
-            trace.append(
-                {
-                    "step": step,
-                    "risk": state.risk,
-                    "test_error": error_rate(F, y_test),
-                    "overlap": association.overlap(state.A, data.partition, rng),
-                    "cosine": float(data.kernel @ state.v / np.linalg.norm(state.v)),
-                }
-            )
-    return GaussianRun(state.v, state.A, data, trace, time.perf_counter() - began)
+
+    def record(state: State) -> dict[str, float]:
+        F = outputs(X_test @ state.v, state.A, form).numpy()
+        return {
+            "risk": state.risk,
+            "test_error": error_rate(F, y_test),
+            "overlap": association.overlap(state.A, data.partition, rng),
+            "cosine": float(data.kernel @ state.v / np.linalg.norm(state.v)),
+        }
+
+    states = descend(itertools.repeat(samples, setting.steps + 1), v, A, form, rates)
+    last, trace = traced(states, setting.steps, record)
+    return Run(last.v, last.A, data, trace, time.perf_counter() - began)

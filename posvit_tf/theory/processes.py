@@ -10,13 +10,14 @@ All are `dynamics.descend`; they differ in the samples and in what is held:
 
 import itertools
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import tensorflow as tf
 
 from posvit_tf.data.spatial import (
+    Gaussian,
     Projected,
     Spatial,
     contiguous_partition,
@@ -25,7 +26,7 @@ from posvit_tf.data.spatial import (
 )
 from posvit_tf.theory import association
 from posvit_tf.theory.baselines import error_rate
-from posvit_tf.theory.dynamics import Form, Rates, descend, outputs
+from posvit_tf.theory.dynamics import Form, Rates, State, descend, outputs
 from posvit_tf.theory.settings import Setting
 
 START_STD = 0.01  # of the off-diagonal of A in the realistic process
@@ -39,12 +40,10 @@ class Run:
 
     v: np.ndarray  # (d,)
     A: np.ndarray  # (D, D)
-    data: Spatial
-    trace: list[
-        dict[str, float]
-    ]  # step, risk and what `measure` gives; the risk is the one descended
-    alphas: np.ndarray  # (steps + 1,) <v, w*> after each number of steps
+    data: Spatial | Gaussian
+    trace: list[dict[str, float]]  # step, the risk descended, and what was measured
     seconds: float
+    alphas: np.ndarray | None = None  # (steps + 1,) <v, w*> after each number of steps
 
 
 def form_of(setting: Setting) -> Form:
@@ -108,6 +107,24 @@ def measure(
     }
 
 
+def traced(
+    states: Iterable[State], steps: int, record: Callable[[State], dict[str, float]]
+) -> tuple[State, list[dict[str, float]]]:
+    """The last of the states, and the records, by step, of the first, the last and some 50 in all.
+
+    Args:
+        states: steps + 1 of them.
+        steps: between the first and the last.
+        record: what is measured of a state.
+    """
+    every = max(1, steps // RECORDS)
+    trace = []
+    for step, state in enumerate(states):
+        if step % every == 0 or step == steps:
+            trace.append({"step": step, **record(state)})
+    return state, trace
+
+
 def follow(
     samples: Iterable,
     v: np.ndarray,
@@ -130,16 +147,19 @@ def follow(
     began = time.perf_counter()
     form = form_of(setting)
     test = data.projected(TEST_SAMPLES, rng)
-    every = max(1, setting.steps // RECORDS)
-    trace, alphas = [], []
-    for step, state in enumerate(descend(samples, v, A, form, rates)):
-        alphas.append(float(data.feature @ state.v))
-        if step % every == 0 or step == setting.steps:
-            found = measure(state.v, state.A, form, test, data.partition, rng)
-            risk = found["test_risk"] if fresh else state.risk
-            trace.append({"step": step, "risk": risk, **found})
-    seconds = time.perf_counter() - began
-    return Run(state.v, state.A, data, trace, np.array(alphas), seconds)
+    alphas = []
+
+    def states() -> Iterator[State]:
+        for state in descend(samples, v, A, form, rates):
+            alphas.append(float(data.feature @ state.v))
+            yield state
+
+    def record(state: State) -> dict[str, float]:
+        found = measure(state.v, state.A, form, test, data.partition, rng)
+        return {"risk": found["test_risk"] if fresh else state.risk, **found}
+
+    last, trace = traced(states(), setting.steps, record)
+    return Run(last.v, last.A, data, trace, time.perf_counter() - began, np.array(alphas))
 
 
 def realistic(setting: Setting, seed: int) -> Run:

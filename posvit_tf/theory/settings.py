@@ -1,56 +1,55 @@
-"""The numbers of a theory run, those that derive from others, and the named settings."""
+"""The numbers of a theory run, those that derive from others, and the named settings. Imports no NumPy."""
 
+import dataclasses
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from ml_collections import ConfigDict, config_dict
+from ml_collections import ConfigDict
 
-from posvit_tf.data.spatial import check_sets
+from posvit_tf.data.sets import check_sets
 from posvit_tf.errors import UserError
+from posvit_tf.fields import Field
+
+
+def _number(default: int | float | str | None, doc: str, kind: type | None = None, **limits):
+    """A number of a setting, which is a field of the configs, too."""
+    return dataclasses.field(
+        default=default, metadata={"field": Field(default, doc, kind, **limits)}
+    )
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The simplified ViT on spatially structured data, in numbers; fields of None derive.
+    """The simplified ViT on spatially structured data, in numbers; those of None derive.
 
-    Args:
-        D: patches. C: patches a set. L: sets, D / C.
-        d: numbers a patch.
-        N: training samples; the fresh samples of a step where the risk is the population's.
-        q: probability that a patch outside the signal set carries a sign.
-        sigma: noise, 1 / sqrt(d) when None.
-        p, nu: of the activation x^p + nu x.
-        sigma_A: the fixed diagonal of A.
-        omega: standard deviation of the start of v; alpha0 in v = alpha0 w* where it starts on w*.
-        eta_v, eta_A: step lengths of v and A; eta_A is `0.3 D L` when None.
-        steps: updates.
-        partition: `contiguous` or `random` sets.
-        output_scale: c in F = c sum_i act(o_i), 1 / D when None. The paper's c = 1 is the same
-            model with v, omega and nu rescaled.
-        score_scale: t in softmax(t A): 1, or 1 / sqrt(d) as printed in the paper.
+    What each means stands beside it and in `FIELDS`.
 
     Raises:
         UserError: a value outside its range, or D, C and L that do not fit.
     """
 
-    D: int
-    C: int
-    d: int
-    N: int
-    q: float
-    steps: int
-    L: int | None = None
-    sigma: float | None = None
-    p: int = 3
-    nu: float = 0.1
-    sigma_A: float = 2.0
-    omega: float = 0.01
-    eta_v: float = 2e-3
-    eta_A: float | None = None
-    partition: str = "contiguous"
-    output_scale: float | None = None
-    score_scale: float = 1.0
+    D: int = _number(64, "patches")
+    C: int = _number(4, "patches a set")
+    d: int = _number(32, "numbers a patch")
+    N: int = _number(
+        1000, "training samples; a step's fresh ones where the risk is the population's"
+    )
+    q: float = _number(0.125, "probability that a patch outside the signal set carries a sign")
+    steps: int = _number(400, "updates")
+    L: int | None = _number(None, "sets; unset: D / C", int)
+    sigma: float | None = _number(None, "noise; unset: 1 / sqrt(d)", float)
+    p: int = _number(3, "of the activation x^p + nu x, odd and 3 or more")
+    nu: float = _number(0.1, "of the activation")
+    sigma_A: float = _number(2.0, "the fixed diagonal of A")
+    omega: float = _number(
+        0.01, "standard deviation of v's start; alpha0 in v = alpha0 w* where it starts on w*"
+    )
+    eta_v: float = _number(2e-3, "step length of v")
+    eta_A: float | None = _number(None, "step length of A; unset: 0.3 D L", float)
+    partition: str = _number("contiguous", "the sets", choices=("contiguous", "random"))
+    # The paper's c = 1 is the same model with v, omega and nu rescaled.
+    output_scale: float | None = _number(None, "c in F = c sum_i act(o_i); unset: 1 / D", float)
+    score_scale: float = _number(1.0, "t in softmax(t A); 1 / sqrt(d) as printed in the paper")
 
     def __post_init__(self):
         def derive(field, value):
@@ -80,11 +79,13 @@ class Setting:
                 raise UserError(f"{field}={getattr(self, field)} is out of range: set {field}>=0")
         if not math.isfinite(self.sigma_A):
             raise UserError(f"sigma_A={self.sigma_A} is not finite: set it to about 2")
-        if self.partition not in ("contiguous", "random"):
+        if self.partition not in FIELDS["partition"].choices:
             raise UserError(
                 f"partition={self.partition!r} is unknown: set it to contiguous or random"
             )
 
+
+FIELDS = {field.name: field.metadata["field"] for field in dataclasses.fields(Setting)}
 
 SETTINGS = {
     "tiny": dict(D=32, C=4, d=16, N=1000, q=0.125, steps=300),
@@ -117,8 +118,9 @@ GAUSSIAN_SETTINGS = {
 LINEAR = {"near_linear": 100.0, "cubic": 0.0}  # weight of u in the label's phi(u) = u^3 + linear u
 
 
-def name_of(setting: Setting, named: Mapping[str, dict] = SETTINGS) -> str:
+def name_of(setting: Setting) -> str:
     """The name of a setting up to its kind of partition, `custom` where numbers were overridden."""
+    named = {**SETTINGS, **GAUSSIAN_SETTINGS}
     same = (
         name
         for name, numbers in named.items()
@@ -127,17 +129,6 @@ def name_of(setting: Setting, named: Mapping[str, dict] = SETTINGS) -> str:
     return next(same, "custom")
 
 
-def config_fields(setting: Mapping[str, int | float | str]) -> dict:
-    """A `Setting`'s arguments as fields of a config: those that derive are placeholders."""
-    placeholders = {"L": int, "sigma": float, "eta_A": float, "output_scale": float}
-    return {
-        field.name: setting.get(field.name, field.default)
-        if field.name in setting or field.name not in placeholders
-        else config_dict.placeholder(placeholders[field.name])
-        for field in fields(Setting)
-    }
-
-
 def from_config(config: ConfigDict) -> Setting:
-    """The `Setting` of a config made with `config_fields`."""
-    return Setting(**{field.name: config[field.name] for field in fields(Setting)})
+    """The `Setting` of a config that has its fields."""
+    return Setting(**{name: config[name] for name in FIELDS})

@@ -1,4 +1,4 @@
-"""A model and its optimizer on the device that JAX sees, as the loop asks for them. Needs Keras on JAX."""
+"""An objective and its optimizer on the device that JAX sees, as the loop asks for them; Keras on JAX."""
 
 import contextlib
 import itertools
@@ -13,12 +13,12 @@ from ml_collections import ConfigDict
 
 from posvit_tf.data import permute
 from posvit_tf.data.batches import updates_per_epoch
-from posvit_tf.data.sources import Source, Split
+from posvit_tf.data.splits import Source, Split
 from posvit_tf.training import optim
-from posvit_tf.training.loop import class_weights
-from posvit_tf.training.recipe import cross_entropy, seed_states
+from posvit_tf.training.objective import Objective, seed_states
 
-State = tuple[list[jax.Array], list[jax.Array], list[jax.Array]]  # weights, frozen, optimizer's
+# of the model's weights, its other variables, the objective's and the optimizer's
+State = tuple[list[jax.Array], list[jax.Array], list[jax.Array], list[jax.Array]]
 
 
 def draw(key: jax.Array, count: int, *, padding: int, flip: bool) -> tuple[jax.Array, ...]:
@@ -47,17 +47,15 @@ def crop_and_flip(
 
 
 def make_update(
-    config: ConfigDict,
-    model: keras.Model,
-    optimizer: keras.optimizers.Optimizer,
-    class_weights: np.ndarray | None = None,
+    config: ConfigDict, objective: Objective, optimizer: keras.optimizers.Optimizer
 ) -> Callable:
     """The update of `step.make_update` as a pure function, on one device.
 
     Returns:
-        update(state, images, labels, number) -> (state, float32 [mean loss, accuracy]). images
-        (k, b, H, W, C) uint8, labels (k, b); number is the update's, counted from 0.
+        update(state, images, labels, draws, number) -> (state, the objective's figures (F,)). images
+        (k, b, H, W, C) uint8, labels (k, b), draws (k, b, D); number is the update's, counted from 0.
     """
+    model = objective.model
     micro_batches = config.train.accumulate
     examples = config.data.batch_size * micro_batches
     clip_norm = config.optimizer.clip_norm
@@ -65,28 +63,32 @@ def make_update(
     decayed = {id(v) for v in optim.decayed(model)}
     seeds = {id(v): layer for layer, v in enumerate(seed_states(model))}
 
-    def seeded(frozen: list[jax.Array], draw: jax.Array) -> list[jax.Array]:
+    def seeded(frozen: list[jax.Array], step: jax.Array) -> list[jax.Array]:
         return [
-            jnp.stack([config.seed * len(seeds) + seeds[id(v)], draw]).astype(value.dtype)
+            jnp.stack([config.seed * len(seeds) + seeds[id(v)], step]).astype(value.dtype)
             if id(v) in seeds
             else value
             for v, value in zip(model.non_trainable_variables, frozen, strict=True)
         ]
 
-    def loss(weights, frozen, images, labels):
-        logits, _ = model.stateless_call(weights, frozen, images, training=True)  # (b,K)
-        targets = jax.nn.one_hot(labels, logits.shape[-1])  # (b,K)
-        losses = cross_entropy(targets, logits, config.train.label_smoothing, class_weights)
-        correct = logits.argmax(axis=-1) == labels  # (b,)
-        figures = jnp.stack([losses.sum(), correct.sum()]) / examples
+    def holding(weights, frozen, own):
+        variables = (model.trainable_variables, model.non_trainable_variables, objective.variables)
+        pairs = zip(itertools.chain(*variables), [*weights, *frozen, *own], strict=True)
+        return keras.StatelessScope(state_mapping=list(pairs))
+
+    def loss(weights, frozen, own, *batch):
+        with holding(weights, frozen, own):
+            values = objective(*batch)  # F of (b,)
+        figures = jnp.stack([value.sum() for value in values]) / examples  # (F,)
         return figures[0], figures
 
-    def update(state: State, images, labels, number):
-        weights, frozen, slots = state
+    def update(state: State, images, labels, draws, number):
+        weights, frozen, own, slots = state
         parts = []
         for micro in range(micro_batches):
             here = seeded(frozen, number * micro_batches + micro)
-            parts.append(jax.grad(loss, has_aux=True)(weights, here, images[micro], labels[micro]))
+            batch = images[micro], labels[micro], draws[micro]
+            parts.append(jax.grad(loss, has_aux=True)(weights, here, own, *batch))
         gradients, figures = jax.tree.map(lambda *values: sum(values), *parts)
         if clip_norm:
             norm = jnp.sqrt(sum(jnp.vdot(g, g) for g in gradients))
@@ -97,7 +99,10 @@ def make_update(
                 for g, v, value in zip(gradients, model.trainable_variables, weights, strict=True)
             ]
         weights, slots = optimizer.stateless_apply(slots, gradients, weights)
-        return (weights, frozen, slots), figures
+        with holding(weights, frozen, own) as scope:
+            objective.advance()
+        own = [scope.get_current_value(v) for v in objective.variables]
+        return (weights, frozen, own, slots), figures
 
     return update
 
@@ -110,21 +115,26 @@ class Accelerator:
 
     Args:
         config: of the run.
-        model: of `config`.
+        objective: of a model of `config`.
         optimizer: of `optim.make`.
     """
 
     replicas = 1
 
     def __init__(
-        self, config: ConfigDict, model: keras.Model, optimizer: keras.optimizers.Optimizer
+        self, config: ConfigDict, objective: Objective, optimizer: keras.optimizers.Optimizer
     ):
-        self.config, self.model, self.optimizer = config, model, optimizer
+        self.config, self.objective, self.optimizer = config, objective, optimizer
         self.device = jax.default_backend().upper()
         self.state = None  # newer than the variables, which JAX cannot change in place
-        self.forward = jax.jit(
-            lambda weights, frozen, images: model.stateless_call(weights, frozen, images)[0]
-        )
+
+        @jax.jit
+        def forward(values, images, draws):
+            variables = itertools.chain(*self.variables()[:3])
+            with keras.StatelessScope(state_mapping=list(zip(variables, values, strict=True))):
+                return objective.outputs(images, draws)
+
+        self.forward = forward
 
     def updates(self, source: Source, done: int) -> Iterator[jax.Array]:
         """As `loop.Trainer` says."""
@@ -135,9 +145,8 @@ class Accelerator:
         padding, flip = config.data.crop_padding, config.data.flip
         first = config.data.permute_first
         places = permute.pixel_order(config.data, source.train.images.shape)  # (H*W,)
-        weights = class_weights(config, source)
-        update = make_update(config, self.model, self.optimizer, weights)
-        order_key, augment_key = jax.random.split(jax.random.key(config.seed))
+        update = make_update(config, self.objective, self.optimizer)
+        order_key, augment_key, draws_key = jax.random.split(jax.random.key(config.seed), 3)
 
         @jax.jit
         def shuffled(epoch):
@@ -150,12 +159,14 @@ class Accelerator:
             batch = permute.permuted(images[chosen], places if first else None)  # (k*B,H,W,C)
             if padding or flip:
                 key = jax.random.fold_in(augment_key, number)
-                draws = draw(key, count, padding=padding, flip=flip)
-                batch = crop_and_flip(batch, *draws, padding=padding)
+                drawn = draw(key, count, padding=padding, flip=flip)
+                batch = crop_and_flip(batch, *drawn, padding=padding)
             batch = permute.permuted(batch, None if first else places)  # (k*B,H,W,C)
             batch = batch.reshape(micro_batches, batch_size, *batch.shape[1:])  # (k,B,H,W,C)
             targets = labels[chosen].reshape(micro_batches, batch_size)  # (k,B)
-            return update(state, batch, targets, number)
+            key = jax.random.fold_in(draws_key, number)
+            draws = jax.random.uniform(key, (micro_batches, batch_size, self.objective.draws))
+            return update(state, batch, targets, draws, number)
 
         images, labels = jax.device_put((source.train.images, source.train.labels))
         # Copies: a step takes its state's memory for the next one's.
@@ -169,8 +180,9 @@ class Accelerator:
 
     def variables(self) -> tuple[list[keras.Variable], ...]:
         """The variables whose values make up the state."""
-        model = self.model
-        return model.trainable_variables, model.non_trainable_variables, self.optimizer.variables
+        model, own = self.objective.model, self.objective.variables
+        weights, frozen = model.trainable_variables, model.non_trainable_variables
+        return weights, frozen, own, self.optimizer.variables
 
     def settle(self) -> None:
         """As `loop.Trainer` says."""
@@ -183,13 +195,14 @@ class Accelerator:
         """None is needed."""
         return contextlib.nullcontext()
 
-    def logits(self, split: Split) -> np.ndarray:
+    def outputs(self, split: Split) -> np.ndarray:
         """As `loop.Trainer` says."""
-        weights, frozen = ([v.value for v in vs] for vs in self.variables()[:2])
+        values = [v.value for v in itertools.chain(*self.variables()[:3])]
         size, found = self.config.data.eval_batch_size, []
         places = permute.pixel_order(self.config.data, split.images.shape)  # (H*W,)
-        for start in range(0, len(split.labels), size):
+        for number, start in enumerate(range(0, len(split.labels), size)):
             part = permute.permuted(split.images[start : start + size], places)  # (<=B,H,W,C)
             part = np.pad(part, ((0, size - len(part)), (0, 0), (0, 0), (0, 0)))  # (B,H,W,C)
-            found.append(self.forward(weights, frozen, part))  # (B,K)
-        return np.concatenate(found)[: len(split.labels)]  # (n,K)
+            draws = jax.random.uniform(jax.random.key(number), (size, self.objective.draws))
+            found.append(self.forward(values, part, draws))  # (B,...)
+        return np.concatenate(found)[: len(split.labels)]  # (n,...)

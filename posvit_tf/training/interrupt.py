@@ -3,8 +3,9 @@
 import os
 import shlex
 import signal
-import sys
 from pathlib import Path
+
+from posvit_tf.training.run_files import command_line
 
 
 class Interrupt:
@@ -35,7 +36,7 @@ class Interrupt:
 
 def command_to_go_on(workdir: Path) -> str:
     """This process's command line, with the workdir that it may have chosen itself."""
-    again = shlex.join(["python", *sys.argv])
+    again = command_line()
     if "--workdir" not in again:
         again += f" --workdir={shlex.quote(str(workdir))}"
     return again

@@ -103,8 +103,8 @@ class Progress:
         self.terminal = sys.stdout.isatty()
         self.time = self.told = time.monotonic()
 
-    def show(self, update: int, epoch: int, loss: float, accuracy: float) -> float:
-        """Prints the line, with loss and accuracy since the last one.
+    def show(self, update: int, epoch: int, figures: dict[str, float]) -> float:
+        """Prints the line, with the figures since the last one.
 
         Returns:
             Images a second since the last call; the first one counts the tracing too.
@@ -115,8 +115,8 @@ class Progress:
         if self.speaks and (self.terminal or now - self.told >= NARRATE_SECONDS):
             self.told = now
             line = (
-                f"update {update}/{self.updates}  epoch {epoch}  loss {loss:.4f}  "
-                f"accuracy {accuracy:.4f}  {pace * self.images:.0f} images/s  "
+                f"update {update}/{self.updates}  epoch {epoch}  {figures_text(figures, '  ')}  "
+                f"{pace * self.images:.0f} images/s  "
                 f"ETA {duration((self.updates - update) / pace)}"
             )
             print(f"\r{line:<100}" if self.terminal else line, end="" if self.terminal else "\n")
@@ -127,6 +127,11 @@ class Progress:
         """Prints a line that stays."""
         if self.speaks:
             print(f"\r{text:<100}" if self.terminal else text, flush=True)
+
+
+def figures_text(figures: dict[str, float], between: str) -> str:
+    """{"loss": 0.5, "top5_accuracy": 1} -> "loss 0.5000, top5 accuracy 1.0000"."""
+    return between.join(f"{name.replace('_', ' ')} {v:.4f}" for name, v in figures.items())
 
 
 def duration(seconds: float) -> str:

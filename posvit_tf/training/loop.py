@@ -13,15 +13,15 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from posvit_tf.data import batches
-from posvit_tf.data.sources import Source, Split
+from posvit_tf.data.splits import Source, Split
 from posvit_tf.errors import UserError
 from posvit_tf.training import checkpoint, optim
 from posvit_tf.training.cluster import Processes
 from posvit_tf.training.interrupt import Interrupt, command_to_go_on
-from posvit_tf.training.logbook import Logbook, Progress
+from posvit_tf.training.logbook import Logbook, Progress, figures_text
+from posvit_tf.training.objective import Objective
 
 LOG_EVERY = 50  # updates; the host waits for the device only then
-TOP5_CLASSES = 20  # with fewer, chance alone is among five too often
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ def out_of_memory(config: ConfigDict) -> UserError:
 
 
 class Trainer(Protocol):
-    """A model and its optimizer on the devices of a backend: `Replicas` or `Accelerator`.
+    """An objective and its optimizer on the devices of a backend: `Replicas` or `Accelerator`.
 
     Attributes:
         replicas: on how many devices.
         device: their kind: CPU, GPU or TPU.
     """
 
-    model: keras.Model
+    objective: Objective
     optimizer: keras.optimizers.Optimizer
     replicas: int
     device: str
@@ -79,17 +79,18 @@ class Trainer(Protocol):
         """Makes update `done`, counted from 0, and all later ones, each when it is asked for.
 
         Yields:
-            [mean loss, accuracy] of the update's examples, which nobody has waited for.
+            The mean of each of the objective's figures over the update's examples, which nobody has
+            waited for.
         """
 
     def settle(self) -> None:
-        """Lets the variables of model and optimizer hold the values of the last update."""
+        """Lets the variables of model, objective and optimizer hold the values of the last update."""
 
     def scope(self) -> contextlib.AbstractContextManager:
         """Inside, the variables may be set from each other."""
 
-    def logits(self, split: Split) -> np.ndarray:
-        """float32 (n, K) of the images of a split, in its order, by the variables as they stand."""
+    def outputs(self, split: Split) -> np.ndarray:
+        """The objective's outputs (n, ...) of the images of a split, in its order, by the variables."""
 
 
 def fingerprint(split: Split) -> str:
@@ -103,62 +104,6 @@ def fingerprint(split: Split) -> str:
     return digest.hexdigest()
 
 
-def class_weights(config: ConfigDict, source: Source) -> np.ndarray | None:
-    """w_c = n / (K n_c) for n training examples, n_c of them of class c; None without `class_weights`.
-
-    Returns:
-        (K,) float32, of mean 1 over the training examples.
-
-    Raises:
-        UserError: a class has no training example.
-    """
-    if not config.data.class_weights:
-        return None
-    labels = source.train.labels
-    counts = np.bincount(labels, minlength=len(source.class_names))  # (K,)
-    if not counts.all():
-        raise UserError(
-            f"data.class_weights=balanced, but class {source.class_names[counts.argmin()]!r} has no "
-            'training image: widen data.train_split, or set data.class_weights=""'
-        )
-    return (len(labels) / (len(counts) * counts)).astype("float32")
-
-
-def measure(labels: np.ndarray, logits: np.ndarray) -> dict:
-    """The figures of a split; smoothing and class weights have no part in them.
-
-    Args:
-        labels: (n,). logits: (n, K).
-
-    Returns:
-        loss: mean cross-entropy, in nats. accuracy. balanced_accuracy: mean over the classes of
-        the split of the share of each that is recognised. top5_accuracy, from TOP5_CLASSES
-        classes on: share of examples whose class is among the five largest logits. examples.
-
-    Raises:
-        UserError: a logit is not finite.
-    """
-    if not np.isfinite(logits).all():
-        raise UserError(
-            "the model's outputs on the evaluation images are not finite: lower "
-            "optimizer.learning_rate, or set precision=float32"
-        )
-    losses = keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
-    losses = keras.ops.convert_to_numpy(losses)  # (n,)
-    correct = logits.argmax(axis=1) == labels
-    counts = np.bincount(labels)
-    recognised = np.bincount(labels, correct)
-    figures = {
-        "loss": float(losses.mean(dtype="float64")),
-        "accuracy": float(correct.mean()),
-        "balanced_accuracy": float((recognised[counts > 0] / counts[counts > 0]).mean()),
-    }
-    if logits.shape[1] >= TOP5_CLASSES:
-        among = keras.ops.convert_to_numpy(keras.ops.in_top_k(labels, logits, 5))  # (n,)
-        figures["top5_accuracy"] = float(among.mean())
-    return {**figures, "examples": len(labels)}
-
-
 @contextlib.contextmanager
 def averaged(trainer: Trainer) -> Iterator[None]:
     """Inside, the model holds the moving averages of its weights, where the optimizer keeps any."""
@@ -167,7 +112,7 @@ def averaged(trainer: Trainer) -> Iterator[None]:
     if not keeper.use_ema or not int(np.asarray(keeper.iterations.value)):
         yield
         return
-    weights = trainer.model.trainable_variables
+    weights = trainer.objective.model.trainable_variables
     kept = [np.asarray(v.value).copy() for v in weights]
     with trainer.scope():
         keeper.finalize_variable_values(weights)
@@ -197,9 +142,11 @@ def train(
     """
     # ---------------------------------------------------------------- what the run is
     learning_rate = optim.schedule(config.optimizer, run.updates, run.warmup)
+    objective = trainer.objective
     variables = {
-        **checkpoint.named(trainer.model.variables, "model"),
+        **checkpoint.named(objective.model.variables, "model"),
         **checkpoint.named(trainer.optimizer.variables, "optimizer"),
+        **checkpoint.named(objective.variables, "objective"),
     }
     folder = workdir / "checkpoints"
     record = {
@@ -259,7 +206,7 @@ def train(
     def save_best(figure: dict | None) -> None:
         if not chief:
             return
-        weights = checkpoint.values(checkpoint.named(trainer.model.weights, "weights"))
+        weights = checkpoint.values(checkpoint.named(objective.model.weights, "weights"))
         checkpoint.save(folder / "best.npz", weights, {**record, "update": done, "eval": figure})
 
     # ---------------------------------------------------------------- the updates
@@ -273,8 +220,8 @@ def train(
             epoch = run.epoch(done)
 
             if done % LOG_EVERY == 0 or epoch_ends or last:
-                figures = np.array(figures)  # (updates since the last line, 2)
-                bad = np.flatnonzero(~np.isfinite(figures[:, 0]))
+                figures = np.array(figures)  # (updates since the last line, F)
+                bad = np.flatnonzero(~np.isfinite(figures).all(axis=1))
                 if len(bad):
                     kept = sorted(folder.glob("update_*.npz"))
                     raise UserError(
@@ -283,14 +230,14 @@ def train(
                         + "lower optimizer.learning_rate"
                         + ("" if config.optimizer.clip_norm else " or set optimizer.clip_norm=1.0")
                     )
-                loss, accuracy = (float(f) for f in figures.mean(axis=0, dtype="float64"))
-                pace = progress.show(done, epoch, loss, accuracy)
+                means = figures.mean(axis=0, dtype="float64").tolist()
+                line = dict(zip(objective.figures, means, strict=True))
+                pace = progress.show(done, epoch, line)
                 log.write(
                     step=done,
                     epoch=epoch,
                     split="train",
-                    loss=loss,
-                    accuracy=accuracy,
+                    **line,
                     examples=len(figures) * examples,
                     seconds=seconds(),
                     learning_rate=float(learning_rate(done - 1)),
@@ -303,13 +250,13 @@ def train(
             ):
                 trainer.settle()
                 with averaged(trainer):
-                    figure = measure(source.eval.labels, trainer.logits(source.eval))
+                    figure = objective.measure(source.eval.labels, trainer.outputs(source.eval))
                     log.write(step=done, epoch=epoch, split="eval", **figure, seconds=seconds())
+                    seen = {name: figure[name] for name in objective.figures if name in figure}
                     progress.say(
-                        f"epoch {epoch}: eval loss {figure['loss']:.4f}, "
-                        f"accuracy {figure['accuracy']:.4f} over {figure['examples']} images"
+                        f"epoch {epoch}: eval {figures_text(seen, ', ')} over {figure['examples']} images"
                     )
-                    if best is None or figure["accuracy"] > best["accuracy"]:
+                    if best is None or objective.score(figure) > objective.score(best):
                         best = {**figure, "step": done, "epoch": epoch}
                         save_best(best)
 

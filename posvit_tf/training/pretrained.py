@@ -9,9 +9,9 @@ import keras
 import numpy as np
 from ml_collections import ConfigDict
 
-from posvit_tf.data.sources import Source
+from posvit_tf.data.splits import Source
 from posvit_tf.errors import UserError
-from posvit_tf.layers.attention import fixed_diagonal
+from posvit_tf.layers.off_diagonal_attention import fixed_diagonal
 from posvit_tf.layers.positions import resampling
 from posvit_tf.models.vit import wiring
 from posvit_tf.training import checkpoint

@@ -1,4 +1,4 @@
-"""A model and its optimizer on the replicas of a tf.distribute strategy, as the loop asks for them."""
+"""An objective and its optimizer on the replicas of a tf.distribute strategy, as the loop asks for them."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ import tensorflow as tf
 from ml_collections import ConfigDict
 
 from posvit_tf.data import images, permute
-from posvit_tf.data.sources import Source, Split
-from posvit_tf.training.loop import class_weights
+from posvit_tf.data.splits import Source, Split
+from posvit_tf.training.objective import Objective
 from posvit_tf.training.step import make_forward, make_update
 
 
@@ -31,7 +31,11 @@ def distribute(strategy: tf.distribute.Strategy, make_dataset, split: Split, **o
 
 
 def train_dataset(
-    config: ConfigDict, strategy: tf.distribute.Strategy, split: Split, start_update: int = 0
+    config: ConfigDict,
+    strategy: tf.distribute.Strategy,
+    split: Split,
+    draws: int,
+    start_update: int = 0,
 ):
     """Every replica's share of update `start_update` and of all later ones, as `config.data` says."""
     return distribute(
@@ -46,6 +50,7 @@ def train_dataset(
         policy=config.data.autoaugment,
         order=permute.pixel_order(config.data, split.images.shape),
         permute_first=config.data.permute_first,
+        draws=draws,
         start_update=start_update,
     )
 
@@ -55,8 +60,8 @@ class Replicas:
 
     Args:
         config: of the run.
-        strategy: in whose scope model and optimizer were made.
-        model: of `config`.
+        strategy: in whose scope objective and optimizer were made.
+        objective: of a model of `config`.
         optimizer: of `optim.make`; evaluation needs none.
     """
 
@@ -64,22 +69,21 @@ class Replicas:
         self,
         config: ConfigDict,
         strategy: tf.distribute.Strategy,
-        model: keras.Model,
+        objective: Objective,
         optimizer: keras.optimizers.Optimizer | None = None,
     ):
         self.config, self.strategy = config, strategy
-        self.model, self.optimizer = model, optimizer
+        self.objective, self.optimizer = objective, optimizer
         self.replicas = strategy.num_replicas_in_sync
         kinds = (kind for kind in ("TPU", "GPU") if tf.config.list_logical_devices(kind))
         self.device = next(kinds, "CPU")
-        self.forward = make_forward(config, strategy, model)
+        self.forward = make_forward(config, strategy, objective)
 
     def updates(self, source: Source, done: int) -> Iterator[tf.Tensor]:
         """As `loop.Trainer` says."""
-        config = self.config
-        weights = class_weights(config, source)
-        update = make_update(config, self.strategy, self.model, self.optimizer, weights)
-        dataset = train_dataset(config, self.strategy, source.train, start_update=done)
+        config, objective = self.config, self.objective
+        update = make_update(config, self.strategy, objective, self.optimizer)
+        dataset = train_dataset(config, self.strategy, source.train, objective.draws, done)
         for number, batch in enumerate(dataset, start=done):
             yield update(*batch, tf.constant(number, tf.int64))
 
@@ -90,7 +94,7 @@ class Replicas:
         """The strategy's."""
         return self.strategy.scope()
 
-    def logits(self, split: Split) -> np.ndarray:
+    def outputs(self, split: Split) -> np.ndarray:
         """As `loop.Trainer` says."""
         data = self.config.data
         dataset = distribute(
@@ -99,6 +103,7 @@ class Replicas:
             split,
             batch_size=data.eval_batch_size,
             order=permute.pixel_order(data, split.images.shape),
+            draws=self.objective.draws,
         )
-        batches = [self.forward(batch) for batch in dataset]
+        batches = [self.forward(*batch) for batch in dataset]
         return np.concatenate([b.numpy() for b in batches])[: len(split.labels)]

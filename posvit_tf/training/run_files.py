@@ -17,9 +17,12 @@ from typing import NamedTuple
 
 from ml_collections import ConfigDict
 
+from posvit_tf.config import complete
 from posvit_tf.errors import UserError
+from posvit_tf.fields import flat
 
 VERSIONS = ("posvit_tf", "tensorflow", "jax", "keras", "numpy", "tensorflow-datasets")
+REPORT = "report.html"  # a workdir's own page
 LOCK = ".lock"  # of a workdir; its last line names the process that worked there last
 UNWRITABLE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),
@@ -40,7 +43,7 @@ def finished(workdir: Path, config: ConfigDict) -> dict | None:
     result = workdir / "result.json"
     # A start that failed before its first checkpoint leaves nothing to protect.
     if result.exists() or any(workdir.glob("checkpoints/*.npz")):
-        check_same(read_json(workdir / "config.json"), plain(config), workdir)
+        check_same(ConfigDict(read_json(workdir / "config.json")), config, workdir)
     if not result.exists():
         return None
     return read_result(workdir)
@@ -129,9 +132,11 @@ def read_result(workdir: Path) -> dict:
     return content
 
 
-def check_same(recorded: dict, wanted: dict, workdir: Path) -> None:
+def check_same(recorded: ConfigDict, wanted: ConfigDict, workdir: Path) -> None:
     """Raises UserError naming the fields in which two configs differ."""
-    old, new = flat(recorded), flat(wanted)
+    if recorded.get("task") == wanted.task:
+        complete(recorded)
+    old, new = flat(plain(recorded)), flat(plain(wanted))
     differing = [
         f"{field} {old.get(field)!r} there, {new.get(field)!r} here"
         for field in sorted((old.keys() | new.keys()) - {"name"})  # digits: is digits
@@ -145,13 +150,11 @@ def check_same(recorded: dict, wanted: dict, workdir: Path) -> None:
         )
 
 
-def flat(config: dict, prefix: str = "") -> dict:
-    """{"train": {"epochs": 3}} -> {"train.epochs": 3}."""
-    fields = {}
-    for key, value in config.items():
-        inner = flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-        fields.update(inner)
-    return fields
+def command_line() -> str:
+    """The command of this process, as one would paste it."""
+    program, *words = sys.argv
+    own = Path(program).name in ("posvit", "__main__.py")
+    return shlex.join(["posvit", *words] if own else ["python", program, *words])
 
 
 def command() -> str:
@@ -165,9 +168,7 @@ def command() -> str:
     installed = {found.name: found.version for found in importlib.metadata.distributions()}
     versions = " ".join(f"{name}={installed[name]}" for name in VERSIONS if name in installed)
     cluster = os.environ.get("TF_CONFIG")
-    line = (f"TF_CONFIG={shlex.quote(cluster)} " if cluster else "") + shlex.join(
-        ["python", *sys.argv]
-    )
+    line = (f"TF_CONFIG={shlex.quote(cluster)} " if cluster else "") + command_line()
     return (
         f"{time.strftime('%Y-%m-%d %H:%M:%S')}\n{line}\n"
         f"python={platform.python_version()} {versions}\ncommit={commit or 'none'}\n\n"

@@ -3,37 +3,36 @@
 from collections.abc import Callable
 
 import keras
-import numpy as np
 import tensorflow as tf
 from ml_collections import ConfigDict
 
 from posvit_tf.errors import UserError
 from posvit_tf.training import optim
 from posvit_tf.training.fused import use_adam_kernel
-from posvit_tf.training.recipe import cross_entropy, seed_states
+from posvit_tf.training.objective import Objective, seed_states
 
 
 def make_update(
     config: ConfigDict,
     strategy: tf.distribute.Strategy,
-    model: keras.Model,
+    objective: Objective,
     optimizer: keras.optimizers.Optimizer,
-    class_weights: np.ndarray | None = None,
 ) -> Callable:
     """g = sum(grad l) / n over the n examples of k micro-batches on all replicas, clipped, applied.
 
-    Gradients are summed over replicas once an update and clipped as a sum; step count, schedule, decay
-    and moving average move once an update. l is `cross_entropy`, with `class_weights` where given.
+    Gradients are summed over replicas once an update and clipped as a sum; step count, schedule, decay,
+    moving average and the objective's variables move once an update. l is the objective's loss.
 
     A batch norm takes mean and variance over a micro-batch on all replicas, so it sees batch_size
     examples at once; its moving statistics move once an update, too, to the average of where each
     micro-batch would move them.
 
     Returns:
-        update(images, labels, number) -> float32 [mean loss, accuracy] of the update's n examples, as
-        a tensor that nobody has waited for. images (k, b, H, W, C) uint8 and labels (k, b) are one
-        replica's; number is the update's, counted from 0.
+        update(images, labels, draws, number) -> float32 (F,), the mean of each of the objective's figures
+        over the update's n examples, as a tensor that nobody has waited for. images (k, b, H, W, C) uint8,
+        labels (k, b) and draws (k, b, D) are one replica's; number is the update's, counted from 0.
     """
+    model = objective.model
     replicas = strategy.num_replicas_in_sync
     micro_batches = config.train.accumulate
     examples = config.data.batch_size * micro_batches
@@ -55,34 +54,28 @@ def make_update(
     use_adam_kernel(optimizer)
 
     # XLA cannot hold the all-reduce: on several replicas it compiles what stands before it.
-    def forward_backward(images, labels):
-        targets = tf.one_hot(labels, model.output_shape[-1])  # (b,K)
+    def forward_backward(images, labels, draws):
         with tf.GradientTape() as tape:
-            logits = model(images, training=True)  # (b,K)
-            losses = cross_entropy(
-                targets, logits, config.train.label_smoothing, class_weights
-            )  # (b,)
-            loss = tf.reduce_sum(losses) / examples
-            scaled = optimizer.scale_loss(loss)
+            values = objective(images, labels, draws)  # F of (b,)
+            figures = [tf.reduce_sum(value) / examples for value in values]
+            scaled = optimizer.scale_loss(figures[0])
         gradients = tape.gradient(scaled, [v.value for v in weights])
-        correct = tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels  # (b,)
-        accuracy = tf.reduce_sum(tf.cast(correct, tf.float32)) / examples
-        return gradients, tf.stack([loss, accuracy])
+        return gradients, tf.stack(figures)
 
-    def replica_update(images, labels, number):
+    def replica_update(images, labels, draws, number):
         context = tf.distribute.get_replica_context()
         sums = None
         start = [tf.identity(v.value) for v in statistics]
         # Unrolled: nothing that synchronises may stand in a loop of the graph.
         for micro in range(micro_batches):
-            draw = (number * micro_batches + micro) * replicas + tf.cast(
+            step = (number * micro_batches + micro) * replicas + tf.cast(
                 context.replica_id_in_sync_group, tf.int64
             )
             for layer, state in enumerate(seeds):
-                state.assign(tf.stack([config.seed * len(seeds) + layer, draw]))
+                state.assign(tf.stack([config.seed * len(seeds) + layer, step]))
             for variable, value in zip(statistics, start, strict=True):
                 variable.assign(value)
-            gradients, figures = forward_backward(images[micro], labels[micro])
+            gradients, figures = forward_backward(images[micro], labels[micro], draws[micro])
             moved = [v.value / (micro_batches * replicas) for v in statistics]
             part = [*gradients, *moved, figures]
             sums = part if sums is None else [a + b for a, b in zip(sums, part, strict=True)]
@@ -99,6 +92,7 @@ def make_update(
                 for g, v in zip(gradients, weights, strict=True)
             ]
         optimizer.apply(gradients, weights)
+        objective.advance()
         return figures
 
     if config.train.jit_compile and replicas == 1:
@@ -107,27 +101,28 @@ def make_update(
         forward_backward = tf.function(forward_backward, autograph=False, jit_compile=True)
 
     @tf.function(autograph=False)
-    def update(images, labels, number):
-        figures = strategy.run(replica_update, (images, labels, number))
+    def update(images, labels, draws, number):
+        figures = strategy.run(replica_update, (images, labels, draws, number))
         return strategy.experimental_local_results(figures)[0]
 
     return update
 
 
 def make_forward(
-    config: ConfigDict, strategy: tf.distribute.Strategy, model: keras.Model
+    config: ConfigDict, strategy: tf.distribute.Strategy, objective: Objective
 ) -> Callable:
-    """forward(images) -> logits of all replicas, in their order, dropout off.
+    """forward(images, draws) -> the objective's outputs of all replicas, in their order.
 
-    images (b, H, W, C) uint8 are one replica's; the logits are (replicas*b, K) float32, on every host.
+    images (b, H, W, C) uint8 and draws (b, D) are one replica's; the outputs are (replicas*b, ...), on
+    every host.
     """
 
     @tf.function(autograph=False, jit_compile=config.train.jit_compile)
-    def replica_forward(images):
-        return model(images, training=False)
+    def replica_forward(images, draws):
+        return objective.outputs(images, draws)
 
     @tf.function(autograph=False)
-    def forward(images):
-        return strategy.gather(strategy.run(replica_forward, (images,)), axis=0)  # (R*b,K)
+    def forward(images, draws):
+        return strategy.gather(strategy.run(replica_forward, (images, draws)), axis=0)  # (R*b,...)
 
     return forward

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from posvit_tf.analysis.seeds import paired, spread
+from posvit_tf.analysis.seeds import over_seeds, paired, spread
 
 
 def test_spread_is_of_a_sample():
@@ -23,3 +23,14 @@ def test_one_seed_has_no_spread():
     found = paired([0.5], [0.25])
     assert found["mean"] == 0.25
     assert found["std"] is found["low"] is found["high"] is None
+
+
+def test_over_seeds_keeps_what_never_came():
+    assert over_seeds([1.0, None, 3.0]) == {
+        "mean": 2.0,
+        "std": pytest.approx(2**0.5),
+        "min": 1.0,
+        "max": 3.0,
+        "per_seed": [1.0, None, 3.0],
+    }
+    assert over_seeds([None])["mean"] is None

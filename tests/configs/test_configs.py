@@ -1,14 +1,9 @@
+import re
+
 import pytest
 
-from posvit_tf import config
-
-
-def fields(section, prefix=""):
-    for key, value in section.items():
-        if hasattr(value, "items"):
-            yield from fields(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
+from posvit_tf import config, task
+from posvit_tf.fields import flat
 
 
 @pytest.mark.parametrize("name", config.paths())
@@ -16,10 +11,11 @@ def test_config_loads_and_says_what_it_is(name):
     loaded = config.load(name)
     text = config.paths()[name].read_text()
     assert config.summaries()[name].endswith(".")
-    assert f"python main.py --config={name}\n" in text or f"--config={name} " in text
+    assert re.search(rf"posvit --config={name}\b", text)
     assert "Cost:" in text and "Expect:" in text
-    numbers = {field for field, value in fields(loaded) if type(value) in (int, float)}
-    assert numbers <= config.RANGES.keys()
+    declared = flat(task.find(loaded.task).declared(loaded))
+    assert declared.keys() | {"task", "name"} == flat(loaded).keys()
+    assert all(field.doc for field in declared.values())
 
 
 def test_what_is_unset_can_be_set_in_a_config_built_on_another():
@@ -28,16 +24,16 @@ def test_what_is_unset_can_be_set_in_a_config_built_on_another():
 
 
 def test_digits_has_the_fields_of_cifar10_but_reads_no_folder():
-    digits, cifar10 = (dict(fields(config.load(name))) for name in ("digits", "cifar10"))
+    digits, cifar10 = (dict(flat(config.load(name))) for name in ("digits", "cifar10"))
     assert cifar10.keys() - digits.keys() == {"data.data_dir"}
     assert digits.keys() <= cifar10.keys()
 
 
 def test_cifar100_and_svhn_differ_from_cifar10_in_the_data_alone():
     arg = ":size=nano,attention=free"
-    cifar10 = dict(fields(config.load(f"cifar10{arg}")))
-    cifar100 = dict(fields(config.load(f"cifar100{arg}")))
-    svhn = dict(fields(config.load(f"svhn{arg}")))
+    cifar10 = dict(flat(config.load(f"cifar10{arg}")))
+    cifar100 = dict(flat(config.load(f"cifar100{arg}")))
+    svhn = dict(flat(config.load(f"svhn{arg}")))
     for found in (cifar10, cifar100, svhn):
         del found["name"]
     assert cifar100 == cifar10 | {"data.name": "cifar100"}

@@ -9,8 +9,9 @@ from ml_collections import ConfigDict
 from PIL import Image
 
 from posvit_tf.data import folder, images, scan, sources
+from posvit_tf.data import splits as cuts
 from posvit_tf.data.pictures import Pictures, decode, fit
-from posvit_tf.data.sources import Split
+from posvit_tf.data.splits import Split
 from posvit_tf.errors import UserError
 
 
@@ -292,7 +293,7 @@ def test_many_files_are_left_where_they_are(album, monkeypatch):
     album("b", 6)
     kept = sources.load(data(album.root))
     monkeypatch.setattr(folder, "IN_MEMORY", 0)
-    monkeypatch.setattr(sources, "SAMPLE", 4)
+    monkeypatch.setattr(cuts, "SAMPLE", 4)
     read = sources.load(data(album.root))
     assert isinstance(kept.train.images, np.ndarray) and isinstance(read.train.images, Pictures)
     np.testing.assert_array_equal(kept.test.images, read.test.images[:])

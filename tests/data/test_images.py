@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from posvit_tf.data import images
-from posvit_tf.data.sources import Split
+from posvit_tf.data.splits import Split
 from posvit_tf.errors import UserError
 
 N = 22
@@ -18,7 +18,7 @@ def split():
 
 
 def draw(split, count, **changes):
-    """`count` elements of the training set: images (count, ...), labels (count, k, B/R)."""
+    """`count` elements of the training set: images (count, ...), labels (count, k, B/R), draws."""
     options = {
         "batch_size": 4,
         "accumulate": 2,
@@ -26,6 +26,7 @@ def draw(split, count, **changes):
         "crop_padding": 2,
         "flip": True,
         "start_update": 0,
+        "draws": 3,
     }
     dataset = images.train_dataset(split, **(options | changes))
     elements = itertools.islice(dataset.as_numpy_iterator(), count)
@@ -34,21 +35,27 @@ def draw(split, count, **changes):
 
 def test_an_epoch_draws_without_repeats_and_drops_the_incomplete_update(split):
     assert images.updates_per_epoch(N, batch_size=4, accumulate=2) == 2
-    _, labels = draw(split, 6)
+    _, labels, _ = draw(split, 6)
     epochs = labels.reshape(3, -1)  # 2 updates of 8 examples each
     assert all(len(set(epoch)) == 16 for epoch in epochs)
     assert len({tuple(epoch) for epoch in epochs}) == 3
     assert len({frozenset(epoch) for epoch in epochs}) > 1  # others are left out each time
 
 
+def test_every_image_of_every_update_and_seed_has_numbers_of_its_own(split):
+    numbers = np.concatenate([draw(split, 4, seed=seed)[2].ravel() for seed in (0, 1)])
+    assert numbers.shape == (2 * 4 * 2 * 4 * 3,) and len(set(numbers)) == len(numbers)
+    assert 0 <= numbers.min() and numbers.max() < 1
+
+
 def test_crops_differ_between_updates(split):
     same = Split(np.repeat(split.images[:1], N, axis=0), split.labels)
-    pixels, _ = draw(same, 4)
+    pixels, *_ = draw(same, 4)
     assert len({update.tobytes() for update in pixels}) == 4
 
 
 def test_without_augmentation_the_images_are_as_they_were(split):
-    pixels, labels = draw(split, 2, crop_padding=0, flip=False)
+    pixels, labels, _ = draw(split, 2, crop_padding=0, flip=False)
     np.testing.assert_array_equal(pixels, split.images[labels])
 
 
@@ -95,7 +102,7 @@ def test_a_policy_wants_colours(split):
 
 def test_a_class_sorted_set_is_mixed_at_once():
     sorted_set = Split(np.zeros((4000, 1, 1, 1), np.uint8), np.repeat(np.int32([0, 1]), 2000))
-    _, labels = draw(sorted_set, 10, batch_size=32, accumulate=1, crop_padding=0, flip=False)
+    _, labels, _ = draw(sorted_set, 10, batch_size=32, accumulate=1, crop_padding=0, flip=False)
     assert all(5 < update.sum() < 27 for update in labels)
 
 
@@ -103,11 +110,15 @@ def test_shapes_are_static(split):
     dataset = images.train_dataset(
         split, batch_size=4, accumulate=2, seed=0, crop_padding=2, flip=True, start_update=0
     )
-    assert [spec.shape.as_list() for spec in dataset.element_spec] == [[2, 4, 6, 7, 3], [2, 4]]
+    assert [spec.shape.as_list() for spec in dataset.element_spec] == [
+        [2, 4, 6, 7, 3],
+        [2, 4],
+        [2, 4, 0],
+    ]
 
 
 def test_evaluation_keeps_the_order_and_fills_the_last_batch_with_black(split):
-    padded = np.concatenate(list(images.eval_dataset(split, batch_size=8)))
+    padded = np.concatenate([pixels for pixels, _ in images.eval_dataset(split, batch_size=8)])
     assert padded.shape == (24, 6, 7, 3)
     np.testing.assert_array_equal(padded[:N], split.images)
     assert not padded[N:].any()
@@ -115,9 +126,11 @@ def test_evaluation_keeps_the_order_and_fills_the_last_batch_with_black(split):
 
 @pytest.mark.parametrize("batch_size", [4, 8, 64])
 def test_evaluation_shares_put_together_are_the_whole(split, batch_size):
-    whole = list(images.eval_dataset(split, batch_size=batch_size))
-    shares = list(images.eval_dataset(split, batch_size=batch_size, own=range(4), replicas=4))
-    np.testing.assert_array_equal(np.concatenate(whole), np.concatenate(shares))
+    options = dict(batch_size=batch_size, draws=2)
+    whole = zip(*images.eval_dataset(split, **options), strict=True)
+    shares = zip(*images.eval_dataset(split, **options, own=range(4), replicas=4), strict=True)
+    for one, other in zip(whole, shares, strict=True):
+        np.testing.assert_array_equal(np.concatenate(one), np.concatenate(other))
 
 
 def test_a_batch_larger_than_the_training_set_is_refused(split):

@@ -6,7 +6,7 @@ import tensorflow as tf
 from ml_collections import ConfigDict
 from PIL import Image
 
-from posvit_tf.data import packed, sources
+from posvit_tf.data import pack, packed, sources
 from posvit_tf.errors import UserError
 
 
@@ -18,7 +18,7 @@ def data(prepare, tmp_path):
 
 
 def test_a_packed_data_set_is_the_prepared_one(data, tmp_path):
-    packed.write(data, tmp_path / "packed.npz")
+    pack.write(data, tmp_path / "packed.npz")
     found, expected = packed.load(data, tmp_path / "packed.npz"), sources.load(data)
     assert found.facts == expected.facts
     for role in ("train", "eval", "test"):
@@ -43,7 +43,7 @@ def test_what_is_no_packed_data_set_is_named(data, tmp_path):
     path = tmp_path / "packed.npz"
     with pytest.raises(UserError, match="packed.npz is no whole packed data set .*pack"):
         packed.load(data, path)
-    packed.write(data, path)
+    pack.write(data, path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match="no whole packed data set"):

@@ -4,7 +4,7 @@ from ml_collections import ConfigDict
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from posvit_tf.data import sources
+from posvit_tf.data import sources, splits
 from posvit_tf.errors import UserError
 
 
@@ -56,7 +56,7 @@ def test_splits_can_be_added():
 def test_moments_are_those_of_the_training_images():
     pixels = np.random.default_rng(0).integers(0, 256, (50, 4, 5, 3), dtype=np.uint8)
     pixels[..., 2] = 255  # a flat channel must not give NaN
-    mean, std = sources._moments(pixels)
+    mean, std = splits._moments(pixels)
     np.testing.assert_allclose(mean, pixels.mean((0, 1, 2)), rtol=1e-12)
     np.testing.assert_allclose(std, pixels.std((0, 1, 2)), rtol=1e-12)
 
@@ -97,5 +97,5 @@ def test_splits_that_share_examples_are_refused(splits, first, second):
 
 
 def test_an_unknown_data_set_is_refused():
-    with pytest.raises(UserError, match="'cifar11': use one of digits, cifar10"):
+    with pytest.raises(UserError, match="data.name 'cifar11': did you mean cifar10"):
         sources.load(ConfigDict({"name": "cifar11"}))

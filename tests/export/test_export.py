@@ -14,12 +14,11 @@ import tensorflow as tf
 from PIL import Image
 
 import posvit_tf
+from posvit_tf import cli, trained
 from posvit_tf.data import pictures
 from posvit_tf.errors import UserError
-from posvit_tf.export import __main__ as command
 from posvit_tf.export import formats, write
 from posvit_tf.models.vit import intermediates
-from posvit_tf.tasks import classify
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 1), dtype=np.uint8)
 
@@ -157,7 +156,7 @@ def test_a_file_that_differs_is_told_and_the_old_export_stays(workdir, monkeypat
 
     monkeypatch.setattr(formats, "in_a_fresh_process", wrong)
     monkeypatch.setattr(write, "write_saved_model", lambda *given: given[2].mkdir() or [])
-    assert command.main([str(workdir)]) == 2
+    assert cli.main(["posvit", "export", str(workdir)]) == 2
     assert "error: saved_model is not the model" in capsys.readouterr().err
     assert sorted(workdir.rglob("*")) == before
 
@@ -167,7 +166,7 @@ def test_a_run_of_half_precision_is_loaded_in_float32(workdir, tmp_path):
     config = json.loads((workdir / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "precision": "mixed_bfloat16"}))
     assert posvit_tf.load(tmp_path).model.get_layer("block_1").compute_dtype == "bfloat16"
-    loaded = classify.load(tmp_path, precision="float32")
+    loaded = trained.load(tmp_path, precision="float32")
     np.testing.assert_array_equal(loaded.model(IMAGES), posvit_tf.load(workdir).model(IMAGES))
 
 
@@ -186,7 +185,7 @@ def test_a_run_of_half_precision_is_loaded_in_float32(workdir, tmp_path):
 def test_a_folder_without_a_finished_classifier_is_one_line(left, message, tmp_path, capsys):
     for name, content in left.items():
         (tmp_path / name).write_text(content)
-    assert command.main([str(tmp_path)]) == 2
+    assert cli.main(["posvit", "export", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert re.fullmatch(f"error: .*{message}.*\n", error)
 
@@ -226,7 +225,7 @@ def test_every_format_is_the_model_and_runs_as_its_card_says(workdir, folder, se
     for module in ("tf2onnx", "onnxruntime", "ai_edge_litert"):
         pytest.importorskip(module)
     other = shutil.copytree(workdir, folder / "run")
-    assert command.main([str(other), "--formats=keras,onnx,litert"]) == 0
+    assert cli.main(["posvit", "export", str(other), "--formats=keras,onnx,litert"]) == 0
     export = other / "export"
     files = (
         "README.md classes.txt model.keras model.onnx model.tflite model_int8.tflite saved_model"

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from posvit_tf import predict
+from posvit_tf.cli import main
 from posvit_tf.data import sources
 
 
@@ -27,7 +27,7 @@ def digits(tiny, tmp_path_factory):
 
 def test_a_folder_is_predicted_and_a_broken_file_named(workdir, digits, capsys):
     export = workdir / "export"
-    assert predict.main([str(export), str(digits), "--json"]) == 2
+    assert main(["posvit", "predict", str(export), str(digits), "--json"]) == 2
     told = capsys.readouterr()
     a, b, broken, turned = json.loads(told.out)
     assert told.err.startswith(f"error: {digits / 'broken.png'}: ")
@@ -44,7 +44,7 @@ def test_a_folder_is_predicted_and_a_broken_file_named(workdir, digits, capsys):
         [guess["probability"] for guess in b["top"]], np.sort(probabilities)[:-6:-1], atol=1e-6
     )
 
-    assert predict.main([str(export), str(digits / "a.png")]) == 0
+    assert main(["posvit", "predict", str(export), str(digits / "a.png")]) == 0
     best = a["top"][0]
     first, second = capsys.readouterr().out.splitlines()[:2]
     assert first == str(digits / "a.png")
@@ -56,7 +56,7 @@ def test_hidden_files_and_folders_are_no_pictures(workdir, tmp_path, capsys):
     for name in ("empty.png", ".hidden.png"):
         (tmp_path / name).touch()
     (tmp_path / "folder.png").mkdir()
-    assert predict.main([str(workdir / "export"), str(tmp_path), "--json"]) == 2
+    assert main(["posvit", "predict", str(workdir / "export"), str(tmp_path), "--json"]) == 2
     (row,) = json.loads(capsys.readouterr().out)
     assert row["file"].endswith("/empty.png") and "is empty" in row["error"]
 
@@ -68,12 +68,12 @@ def test_a_damaged_export_is_one_line(content, workdir, digits, tmp_path, capsys
         shutil.rmtree(model / "variables")
     else:
         (model / "saved_model.pb").write_bytes(content)
-    assert predict.main([str(model.parent), str(digits / "a.png")]) == 2
+    assert main(["posvit", "predict", str(model.parent), str(digits / "a.png")]) == 2
     assert capsys.readouterr().err.startswith(f"error: {model} is damaged or no model of")
 
 
 def test_what_is_no_export_or_holds_no_picture_is_one_line(workdir, digits, tmp_path, capsys):
-    assert predict.main([str(tmp_path), str(digits / "a.png")]) == 2
+    assert main(["posvit", "predict", str(tmp_path), str(digits / "a.png")]) == 2
     assert f"error: {tmp_path} is no export" in capsys.readouterr().err
-    assert predict.main([str(workdir / "export"), str(tmp_path)]) == 2
+    assert main(["posvit", "predict", str(workdir / "export"), str(tmp_path)]) == 2
     assert f"error: {tmp_path} holds no picture" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 import numpy as np
 
-from posvit_tf.data.sources import Split
+from posvit_tf.data.splits import Split
 from posvit_tf.pages import classes
 
 NAMES = ("ant", "bee", "cat")

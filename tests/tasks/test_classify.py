@@ -15,6 +15,7 @@ from ml_collections import ConfigDict
 import posvit_tf
 from posvit_tf.data import permute, sources
 from posvit_tf.errors import UserError
+from posvit_tf.fields import flat
 from posvit_tf.layers.positions import resampling
 from posvit_tf.models.build import build
 from posvit_tf.tasks import classify
@@ -121,10 +122,10 @@ def run_until(update, config, workdir, monkeypatch):
     def interrupted(*args):
         inner = make_update(*args)
 
-        def update_weights(images, labels, number):
-            if int(number) == update - 1:
+        def update_weights(*batch):
+            if int(batch[-1]) == update - 1:
                 os.kill(os.getpid(), signal.SIGINT)
-            return inner(images, labels, number)
+            return inner(*batch)
 
         return update_weights
 
@@ -159,7 +160,9 @@ def test_ctrl_c_saves_and_the_resumed_run_is_bitwise_equal(
 
 def test_a_config_of_another_version_is_refused(tmp_path):
     (tmp_path / "config.json").write_text('{"data": {"name": "digits"}}')
-    with pytest.raises(UserError, match=r"config.json lacks model.name, precision: .* train again"):
+    with pytest.raises(
+        UserError, match=r"config.json lacks model.name, precision, task: .* train again"
+    ):
         posvit_tf.load(tmp_path)
 
 
@@ -216,9 +219,7 @@ def test_a_loss_that_is_not_finite_names_its_update_and_keeps_the_checkpoint(
 
     def broken(*args):
         inner = make_update(*args)
-        return lambda images, labels, number: (
-            inner(images, labels, number) * (float("nan") if int(number) >= 13 else 1.0)
-        )
+        return lambda *batch: inner(*batch) * (float("nan") if int(batch[-1]) >= 13 else 1.0)
 
     monkeypatch.setattr(replicas, "make_update", broken)
     with pytest.raises(
@@ -261,7 +262,7 @@ def test_every_field_is_read(tiny, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(ConfigDict, "__getitem__", recorded)
         run(config, tmp_path)
-    fields = set(run_files.flat(json.loads(config.to_json_best_effort())))
+    fields = set(flat(json.loads(config.to_json_best_effort())))
     # eval.every_epochs and checkpoint.every_epochs are read where an epoch ends
     assert fields - read == {"eval.every_epochs", "checkpoint.every_epochs"}
 

@@ -8,13 +8,11 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-import main
 import posvit_tf
-from posvit_tf import predict
+from posvit_tf import trained
+from posvit_tf.cli import main
 from posvit_tf.data import folder, sources
 from posvit_tf.errors import UserError
-from posvit_tf.export import __main__ as export
-from posvit_tf.tasks import classify
 from tests.conftest import TINY
 
 CLASSES = ("1", "2", "10")
@@ -53,11 +51,11 @@ def test_a_folder_becomes_a_model(pictures, tmp_path, capsys, monkeypatch):
     for field in ("train_split", "eval_split", "batch_size"):
         del fields[f"data.{field}"]
     flags = ["main.py", "--config=folder", *(f"--config.{k}={v}" for k, v in fields.items())]
-    assert main.main([*flags, f"--workdir={tmp_path / 'a'}"]) == 2
+    assert main([*flags, f"--workdir={tmp_path / 'a'}"]) == 2
     assert f"1 of 61 files in {root} cannot be read" in capsys.readouterr().err
 
     flags.append("--config.data.on_bad_file=skip")
-    assert main.main([*flags, f"--workdir={tmp_path / 'a'}"]) == 0
+    assert main([*flags, f"--workdir={tmp_path / 'a'}"]) == 0
     told, errors = capsys.readouterr()
     assert f"pictures: {root}/2/broken.png: " in errors and "1 of 61 files left out" in told
     assert "model.patch_size=2 data.batch_size=8 data.crop_padding=1" in told
@@ -78,11 +76,11 @@ def test_a_folder_becomes_a_model(pictures, tmp_path, capsys, monkeypatch):
     # what it leaves: a page, an export that was checked in a fresh process, names for new pictures
     page = (tmp_path / "a" / "report.html").read_text()
     assert "Confusion" in page and all(f">{name}<" in page for name in CLASSES)
-    assert export.main([str(tmp_path / "a")]) == 0
+    assert main(["posvit", "export", str(tmp_path / "a")]) == 0
     assert (tmp_path / "a/export/classes.txt").read_text().split() == list(CLASSES)
     capsys.readouterr()
     files = [str(root / name) for name in (*odd, "2/broken.png")]
-    assert predict.main([str(tmp_path / "a/export"), *files, "--json"]) == 2
+    assert main(["posvit", "predict", str(tmp_path / "a/export"), *files, "--json"]) == 2
     *rows, broken = json.loads(capsys.readouterr().out)
     expected = model.predict(np.array(list(odd.values())), verbose=0).argmax(axis=1)
     assert [row["top"][0]["class"] for row in rows] == [CLASSES[k] for k in expected]
@@ -90,23 +88,23 @@ def test_a_folder_becomes_a_model(pictures, tmp_path, capsys, monkeypatch):
 
     # from files, not from memory: another pipeline, the same run to the bit
     monkeypatch.setattr(folder, "IN_MEMORY", 0)
-    assert main.main([*flags, f"--workdir={tmp_path / 'b'}"]) == 0
+    assert main([*flags, f"--workdir={tmp_path / 'b'}"]) == 0
     from_files = json.loads((tmp_path / "b" / "result.json").read_text())
     assert from_files["weights_sha256"] == result["weights_sha256"]
     assert from_files["test"] == result["test"]
 
     # Cut anew, it would judge the model by pictures that it was trained on.
-    classify.load_with_data(tmp_path / "a")
+    trained.load_with_data(tmp_path / "a")
     more = shutil.copytree(root / "1", root / "1" / "more")
     with pytest.raises(
         UserError, match=r"\(another number of eval images, number of test images\)"
     ):
-        classify.load_with_data(tmp_path / "a")
+        trained.load_with_data(tmp_path / "a")
     more.rename(root / "3")
     with pytest.raises(
         UserError, match=f"the run in {tmp_path / 'a'} \\(another class names, number"
     ):
-        classify.load_with_data(tmp_path / "a")
+        trained.load_with_data(tmp_path / "a")
     shutil.rmtree(root / "3")
 
     def then_gone(data, find=folder.find):
@@ -116,6 +114,6 @@ def test_a_folder_becomes_a_model(pictures, tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(folder, "find", then_gone)
     capsys.readouterr()
-    assert main.main([*flags, f"--workdir={tmp_path / 'c'}"]) == 2
+    assert main([*flags, f"--workdir={tmp_path / 'c'}"]) == 2
     error = capsys.readouterr().err
     assert f"error: {root}/1/4.png: No such file or directory; it was whole" in error

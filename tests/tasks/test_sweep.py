@@ -74,7 +74,7 @@ def test_a_killed_sweep_goes_on_repeats_nothing_and_ends_with_the_same_summary(f
     until(lambda: (second / "output.txt").read_text().count("workdir:") == 2, run)
     run.signal(signal.SIGINT)
     assert run.wait() == 130, run.text()
-    assert f"go on with: python main.py --config=tiny --workdir={killed}" in run.text()
+    assert f"go on with: posvit --config=tiny --workdir={killed}" in run.text()
 
     run = start(killed)
     assert run.wait(600) == 0, run.text()

@@ -6,7 +6,7 @@ import pytest
 
 from posvit_tf.config import load
 from posvit_tf.errors import UserError
-from posvit_tf.tasks import associate, claims, gaussian, transfer
+from posvit_tf.tasks import associate, claims, gaussian, paper_claims, transfer
 
 SHORT = {"steps": 12, "seeds": 2, "N": 64}
 
@@ -63,7 +63,7 @@ def test_a_claim_needs_five_seeds(tmp_path):
 def test_claims_are_tabled_and_a_failing_one_is_shown_as_failing(tmp_path, monkeypatch):
     short = dict(D=16, C=4, d=8, N=64, q=0.125, steps=2)
     for name in ("SETTINGS", "GAUSSIAN_SETTINGS"):
-        monkeypatch.setattr(claims, name, dict.fromkeys(getattr(claims, name), short))
+        monkeypatch.setattr(paper_claims, name, dict.fromkeys(getattr(paper_claims, name), short))
     claims.run(load("claims"), tmp_path)
     found = json.loads((tmp_path / "result.json").read_text())["claims"]
     lines = (tmp_path / "claims.md").read_text().splitlines()

@@ -1,11 +1,8 @@
 """Transfer with its controls, the construction without association, Gaussian patches."""
 
-import numpy as np
-
 from posvit_tf.theory.gaussian import gaussian
 from posvit_tf.theory.processes import realistic
 from posvit_tf.theory.settings import SETTINGS, Setting
-from posvit_tf.theory.summary import over_seeds
 from posvit_tf.theory.transfer import existence, transfer_errors
 
 TINY = Setting(**SETTINGS["tiny"] | dict(steps=150))
@@ -31,14 +28,3 @@ def test_gaussian_near_linear_generalises():
     setting = Setting(D=16, C=4, d=8, N=4000, q=0.0, steps=60, eta_A=5.0, nu=3.0)
     last = gaussian(setting, linear=100.0, seed=0).trace[-1]
     assert last["test_error"] <= 0.05 and last["cosine"] > 0.99
-
-
-def test_over_seeds_keeps_what_never_came():
-    assert over_seeds([1.0, None, 3.0]) == {
-        "mean": 2.0,
-        "std": 1.0,
-        "min": 1.0,
-        "max": 3.0,
-        "per_seed": [1.0, None, 3.0],
-    }
-    assert over_seeds(np.array([None]))["mean"] is None

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from posvit_tf.data.sources import Source, Split
+from posvit_tf.data.splits import Source, Split
 from posvit_tf.errors import UserError
-from posvit_tf.layers.attention import fixed_diagonal
+from posvit_tf.layers.off_diagonal_attention import fixed_diagonal
 from posvit_tf.layers.positions import resampling, sincos_table
 from posvit_tf.models.build import build
 from posvit_tf.training import checkpoint, pretrained

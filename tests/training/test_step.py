@@ -6,9 +6,11 @@ import pytest
 import tensorflow as tf
 from ml_collections import ConfigDict
 
-from posvit_tf.data.sources import Source, Split
+from posvit_tf.data.splits import Source, Split
 from posvit_tf.errors import UserError
-from posvit_tf.training import checkpoint, loop, optim, recipe, step
+from posvit_tf.training import checkpoint, classification, optim, step
+from posvit_tf.training.classification import Classification
+from posvit_tf.training.objective import seed_states
 from posvit_tf.training.replicas import Replicas
 from posvit_tf.training.strategy import mirrored
 
@@ -29,9 +31,10 @@ def updated(config, replicas=1, updates=3):
     strategy = on(replicas)
     with strategy.scope():
         model = build(config, FACTS)
+        objective = Classification(model, config.train.label_smoothing)
         rate = optim.schedule(config.optimizer, 4, 1)
         optimizer = optim.make(config.optimizer, config.precision, model, rate)
-    update = step.make_update(config, strategy, model, optimizer)
+    update = step.make_update(config, strategy, objective, optimizer)
     rng = np.random.default_rng(0)
     k, share = config.train.accumulate, config.data.batch_size // replicas
     figures = []
@@ -50,14 +53,14 @@ def updated(config, replicas=1, updates=3):
             strategy.experimental_distribute_values_from_function(lambda c, v=v: own(v, c))
             if replicas > 1
             else tf.constant(v.reshape(k, share, *v.shape[1:]))
-            for v in (images, labels)
+            for v in (images, labels, np.zeros((16, 0), "float32"))
         ]
         figures.append(update(*batch, tf.constant(number, tf.int64)).numpy())
     values = checkpoint.values(checkpoint.named(model.weights, "w"))
     averages = checkpoint.values(checkpoint.named(optimizer.variables, "o"))
     draws = {
         tuple(local.numpy())
-        for state in recipe.seed_states(model)
+        for state in seed_states(model)
         for local in strategy.experimental_local_results(state.value)
     }
     return values, averages, np.array(figures), draws
@@ -151,7 +154,10 @@ def test_compiled_equals_uncompiled(tiny):
     model = build(tiny(), FACTS)
     images = np.random.default_rng(0).integers(0, 256, (21, 8, 8, 1), dtype=np.uint8)
     split = Split(images, np.zeros(21, "int32"))
-    logits = [Replicas(config, on(1), model).logits(split) for config in (tiny(), compiled)]
+    logits = [
+        Replicas(config, on(1), Classification(model)).outputs(split)
+        for config in (tiny(), compiled)
+    ]
     np.testing.assert_allclose(*logits, atol=1e-5)
 
 
@@ -165,13 +171,15 @@ def test_float16_skips_an_overflowing_update_and_goes_on(tiny):
         config.optimizer, config.precision, model, optim.schedule(config.optimizer, 4, 0)
     )
     optimizer.dynamic_scale.assign(2.0**120)
-    update = step.make_update(config, tf.distribute.get_strategy(), model, optimizer)
+    update = step.make_update(
+        config, tf.distribute.get_strategy(), Classification(model), optimizer
+    )
     images = tf.constant(
         np.random.default_rng(0).integers(0, 256, (1, 16, 8, 8, 1), dtype=np.uint8)
     )
-    labels = tf.zeros((1, 16), tf.int32)
+    labels, draws = tf.zeros((1, 16), tf.int32), tf.zeros((1, 16, 0))
     before = model.get_weights()
-    figures = update(images, labels, tf.constant(0, tf.int64)).numpy()
+    figures = update(images, labels, draws, tf.constant(0, tf.int64)).numpy()
     assert np.isfinite(figures).all()
     for a, b in zip(before, model.get_weights(), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -179,21 +187,21 @@ def test_float16_skips_an_overflowing_update_and_goes_on(tiny):
     assert "loss_scale/dynamic_scale" in {v.path for v in optimizer.variables}
 
     optimizer.dynamic_scale.assign(2.0**8)
-    update(images, labels, tf.constant(1, tf.int64))
+    update(images, labels, draws, tf.constant(1, tf.int64))
     assert all(np.isfinite(w).all() for w in model.get_weights())
     assert any((a != b).any() for a, b in zip(before, model.get_weights(), strict=True))
 
 
 def test_class_weights_mix_as_soft_labels_do():
     targets, weights = tf.constant([[1.0, 0.0], [0.4, 0.6]]), np.float32([1, 3])
-    losses = recipe.cross_entropy(targets, tf.zeros((2, 2)), 0.0, weights)
+    losses = classification.cross_entropy(targets, tf.zeros((2, 2)), 0.0, weights)
     # (1 + .4 * 1 + .6 * 3) / 2 * ln 2; by argmax it would be 1.386
     np.testing.assert_allclose(losses.numpy().mean(), 1.109, atol=5e-4)
 
     # value and gradient, smoothed: sum_c t_c w_c l_c as it is written
     logits = tf.Variable([[0.3, -1.2], [2.0, 0.1]])
     with tf.GradientTape(persistent=True) as tape:
-        fast = tf.reduce_sum(recipe.cross_entropy(targets, logits, 0.1, weights))
+        fast = tf.reduce_sum(classification.cross_entropy(targets, logits, 0.1, weights))
         minus_log = -tf.nn.log_softmax(logits)  # (2,2)
         of_class = 0.9 * minus_log + 0.1 * tf.reduce_mean(minus_log, axis=-1, keepdims=True)
         plain = tf.reduce_sum(targets * weights * of_class)
@@ -207,11 +215,11 @@ def test_balanced_weights_are_those_of_the_training_labels(tiny):
     config = tiny({"data.class_weights": "balanced"})
     split = Split(None, np.int32([0, 0, 0, 1]))
     source = Source("toy", split, None, split, ("a", "b"), (0.0,), (1.0,))
-    np.testing.assert_allclose(loop.class_weights(config, source), [4 / 6, 4 / 2])
-    assert loop.class_weights(tiny(), source) is None
+    np.testing.assert_allclose(classification.class_weights(config, source), [4 / 6, 4 / 2])
+    assert classification.class_weights(tiny(), source) is None
     three = dataclasses.replace(source, class_names=("a", "b", "c"))
     with pytest.raises(UserError, match="class 'c' has no training image"):
-        loop.class_weights(config, three)
+        classification.class_weights(config, three)
 
 
 @pytest.mark.parametrize("classes", [3, 20])
@@ -221,7 +229,7 @@ def test_balanced_and_top5_accuracy(classes):
     logits = np.eye(classes, dtype="float32")[found]
     logits[3, 0] = 0.5  # class 0 among the first five
     logits[4, 3:8] = 0.5  # class 2 not among them
-    figures = loop.measure(labels, logits)
+    figures = Classification(None).measure(labels, logits)
     assert (figures["accuracy"], figures["balanced_accuracy"]) == (0.6, 0.375)
     assert figures.get("top5_accuracy") == (None if classes < 20 else 0.8)
 
@@ -239,8 +247,9 @@ def test_evaluation_counts_every_image_once(tiny):
         keras.utils.set_random_seed(1)
         with strategy.scope():
             model = build(tiny(), FACTS)
-        logits = Replicas(tiny({"data.eval_batch_size": 8}), strategy, model).logits(split)
-        results.append(loop.measure(split.labels, logits))
+            objective = Classification(model)
+        logits = Replicas(tiny({"data.eval_batch_size": 8}), strategy, objective).outputs(split)
+        results.append(objective.measure(split.labels, logits))
         np.testing.assert_allclose(logits, model.predict(split.images, verbose=0), atol=1e-5)
     assert results[0]["examples"] == results[1]["examples"] == 21
     assert results[0]["accuracy"] == results[1]["accuracy"]
