@@ -54,8 +54,11 @@ class Forbidden:
 
 sys.meta_path.insert(0, Forbidden())
 from posvit_tf import accelerated
+from posvit_tf.training import classification
 from posvit_tf.training.accelerator import Accelerator
+from tests import follower
 
+of = classification.of
 updates = Accelerator.updates
 
 def interrupted(self, source, done):
@@ -66,6 +69,7 @@ def interrupted(self, source, done):
 
 for stopped, *flags in json.loads(sys.argv[1]):
     Accelerator.updates = interrupted if stopped else updates
+    classification.of = follower.of if "follow" in flags[-1] else of
     try:
         assert accelerated.main(flags) == 0, flags
     except SystemExit as stop:
@@ -95,8 +99,9 @@ def runs(tiny, tmp_path_factory):
         changes = {**changes, "init_from": str(folder / "start")}
         by_tensorflow(changes, f"tf_{name}")
         commands.append([False, *flags(tiny(changes), folder / name)])
-    commands.append([False, *flags(tiny(RANDOM), folder / "straight")])
-    commands += [[stopped, *flags(tiny(RANDOM), folder / "resumed")] for stopped in (True, False)]
+    for follow in ("", "follow_"):  # an objective with numbers and a state of its own
+        for name, stopped in (("straight", False), ("resumed", True), ("resumed", False)):
+            commands.append([stopped, *flags(tiny(RANDOM), folder / f"{follow}{name}")])
     root = Path(posvit_tf.__file__).parents[1]
     subprocess.run([sys.executable, "-c", PROGRAM, json.dumps(commands)], cwd=root, check=True)
     return folder
@@ -123,14 +128,19 @@ def test_twenty_updates_equal_tensorflows(runs, recipe):
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_goes_on_bit_for_bit(runs):
-    straight, resumed = (
-        run_files.read_json(runs / n / "result.json") for n in ("straight", "resumed")
-    )
+@pytest.mark.parametrize("kind", ["", "follow_"])
+def test_an_interrupted_run_goes_on_bit_for_bit(runs, kind):
+    one, other = (runs / f"{kind}{name}" for name in ("straight", "resumed"))
+    straight, resumed = (run_files.read_json(workdir / "result.json") for workdir in (one, other))
     assert resumed["weights_sha256"] == straight["weights_sha256"]
     assert resumed["test"] == straight["test"]
-    assert losses(runs / "resumed") == losses(runs / "straight")
-    assert "python -m posvit_tf.accelerated --config=" in (runs / "resumed/command.txt").read_text()
+    assert losses(other) == losses(one)
+    assert "python -m posvit_tf.accelerated --config=" in (other / "command.txt").read_text()
+    if kind:
+        states = [checkpoint.latest(w / "checkpoints")[0] for w in (one, other)]
+        (name,) = [name for name in states[0] if name.startswith("objective/")]
+        assert np.abs(states[0][name]).max() > 0
+        np.testing.assert_array_equal(states[0][name], states[1][name])
 
 
 @pytest.mark.slow
