@@ -126,9 +126,9 @@ def vit(
             dtype=dtype,
             name=f"block_{i + 1}",
         )
-        # Of the last block the class token alone is read. The map is an output so that `frozen` finds it.
+        # Of the last block the class token alone is read.
         rows = 1 if class_token and i == depth - 1 else None
-        tokens, _ = block(tokens, p, return_map=True, rows=rows)  # (B,N,E), the last (B,1,E)
+        tokens = block(tokens, p, rows=rows)  # (B,N,E), the last (B,1,E)
     norm = LayerNorm(dtype=dtype, name="norm")
     if class_token:
         pooled = norm(tokens[:, 0])  # (B,E)
@@ -167,6 +167,23 @@ def start_local(model: keras.Model, heads: int, head: int, class_token: bool) ->
             dense.kernel.assign(dense.kernel * others)
 
 
+class WithMap(keras.layers.Layer):
+    """A block that returns its map, too: Keras takes no more outputs of a layer than its first call has.
+
+    Args:
+        block: an `EncoderBlock`; its weights are shared.
+
+    Call arguments and results: those of the block with return_map=True.
+    """
+
+    def __init__(self, block: EncoderBlock):
+        super().__init__(dtype=block.dtype_policy)
+        self.block = block
+
+    def call(self, tokens, positions=None, rows=None):
+        return self.block(tokens, positions, rows=rows, return_map=True)
+
+
 def intermediates(model: keras.Model) -> keras.Model:
     """The same model with its inner values as outputs, by name; it shares the weights.
 
@@ -183,8 +200,8 @@ def intermediates(model: keras.Model) -> keras.Model:
 
     def call(layer, *args, **kwargs):
         if isinstance(layer, EncoderBlock):
-            result = layer(*args, **{**kwargs, "rows": None})
-            outputs[layer.name], outputs[f"{layer.name}/map"] = result
+            result, found = WithMap(layer)(*args, rows=None)
+            outputs[layer.name], outputs[f"{layer.name}/map"] = result, found
             return result
         result = layer(*args, **kwargs)
         if layer.name in ("patches", "logits"):
@@ -209,17 +226,24 @@ def frozen(model: keras.Model) -> keras.Model:
     Returns:
         images -> logits; the model itself where all maps depend on the image, or it has none.
     """
-    blocks = [layer for layer in model.layers if isinstance(layer, EncoderBlock)]
-    outputs = {b.name: b.output[1] for b in blocks if len(b.output[1].shape) == 3}  # (H,R,N) each
+    outputs = {}
+
+    def mapped(layer, *args, **kwargs):
+        if not isinstance(layer, EncoderBlock) or layer.attention.source == "tokens":
+            return layer(*args, **kwargs)
+        result, outputs[layer.name] = WithMap(layer)(*args, **kwargs)
+        return result
+
+    whole = shared_clone(model, mapped)
     if not outputs:
         return model
-    maps = keras.Model(model.input, outputs)(np.zeros((1, *model.input_shape[1:]), "uint8"))
+    black = np.zeros((1, *model.input_shape[1:]), "uint8")
+    maps = keras.Model(whole.input, outputs)(black)  # (H,R,N) each
 
     def call(layer, *args, **kwargs):
         if layer.name not in maps:
             return layer(*args, **kwargs)
-        constant = ops.convert_to_numpy(maps[layer.name])  # (H,R,N)
-        return layer(args[0], attention_map=constant, return_map=True)
+        return layer(args[0], attention_map=ops.convert_to_numpy(maps[layer.name]))
 
     return shared_clone(model, call)
 

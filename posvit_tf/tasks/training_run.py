@@ -159,7 +159,7 @@ def describe_model(config: ConfigDict, model: keras.Model) -> str:
     std, added = wiring(fields.attention, fields.position_std, fields.add_positions)
     return (
         f"model: {fields.attention} attention, {size}, "
-        f"{model.get_layer('block_1').output[1].shape[-1]} tokens, {config.precision}"
+        f"{model.get_layer('block_1').input[0].shape[1]} tokens, {config.precision}"
         f"{', maps fixed' if config.train.freeze_attention else ''}\n"
         f"positions: {fields.positions}"
         + (f", start std {std:g}" if fields.positions == "learned" else "")
