@@ -6,6 +6,7 @@ from posvit_tf.layers.off_diagonal_attention import OffDiagonalAttention
 from posvit_tf.layers.patches import PatchEmbedding
 from posvit_tf.layers.positional_attention import PositionalAttention
 from posvit_tf.layers.positions import ClassToken, PositionTable, sincos_table
+from posvit_tf.layers.relative_attention import RelativeAttention
 from posvit_tf.layers.self_attention import SelfAttention
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "PatchEmbedding",
     "PositionTable",
     "PositionalAttention",
+    "RelativeAttention",
     "SelfAttention",
     "sincos_table",
 ]

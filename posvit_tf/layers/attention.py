@@ -2,10 +2,14 @@
 
 import keras
 import numpy as np
+from keras import ops
 
 from posvit_tf.errors import UserError
 from posvit_tf.layers import local_maps
-from posvit_tf.layers.mixing import attend, softmax_rows
+from posvit_tf.layers.mixing import attend, mix, mix_weighted, softmax_rows
+from posvit_tf.layers.normalization import project
+
+KEY_WEIGHTS = ("none", "head", "channel")
 
 
 def check_heads(width: int, num_heads: int) -> int:
@@ -22,9 +26,13 @@ def check_heads(width: int, num_heads: int) -> int:
     return width // num_heads
 
 
-def projection(layer: keras.layers.Layer, width: int, name: str) -> keras.layers.Dense:
-    """W x + b from `width` to `width`, at the precision of `layer`, built."""
-    dense = keras.layers.Dense(width, dtype=layer.dtype_policy, name=name)
+def projection(
+    layer: keras.layers.Layer, width: int, name: str, numbers: int | None = None, use_bias=True
+) -> keras.layers.Dense:
+    """x W + b from `width` to as many numbers, or to `numbers`, at the precision of `layer`, built."""
+    dense = keras.layers.Dense(
+        numbers or width, use_bias=use_bias, dtype=layer.dtype_policy, name=name
+    )
     dense.build((None, width))
     return dense
 
@@ -40,8 +48,15 @@ class Attention(keras.layers.Layer):
         map_variables   the weights that the map comes from, beside tokens and positions
         start_local     sets these weights so that the map starts local
 
+    With `key_weights`, each token's values also weigh as its own key says, no token being compared with
+    another: out_ic = sum_j A_ij e^(k_jc) v_jc / sum_j A_ij e^(k_jc), k = x W_k (`mixing.mix_weighted`). With
+    `gate`, the mixed values are multiplied by sigmoid(x W_g) before W_O.
+
     Args:
         num_heads: H; it must divide the width E; a head has dh = E/H numbers.
+        key_weights: "none", "head" (k has H numbers a token) or "channel" (E numbers); a map made of the
+            tokens takes none.
+        gate: whether a gate follows the mixing.
 
     Call arguments:
         tokens: x (B, N, E).
@@ -55,33 +70,68 @@ class Attention(keras.layers.Layer):
         (B, R, E), or that and the map (H, R, N) or (B, H, R, N), float32.
 
     Raises:
-        UserError: the heads do not divide the width.
+        UserError: the heads do not divide the width, or the map takes no key weights.
     """
 
     source = ""
     score_formula = ""
 
-    def __init__(self, num_heads: int, **kwargs):
+    def __init__(self, num_heads: int, key_weights="none", gate=False, **kwargs):
         super().__init__(**kwargs)
+        if key_weights not in KEY_WEIGHTS or (key_weights != "none" and self.source == "tokens"):
+            raise UserError(
+                f"key_weights={key_weights!r} is not for {type(self).__name__}: set it to none, or, with a "
+                "map that no token makes, to head or channel"
+            )
         self.num_heads = num_heads
+        self.key_weights = key_weights
+        self.gate = gate
 
     def build(self, tokens_shape, positions_shape=None):
         width = tokens_shape[-1]
         self.head = check_heads(width, self.num_heads)
         self.build_map(tokens_shape, positions_shape)
+        if self.key_weights != "none":
+            numbers = width if self.key_weights == "channel" else self.num_heads
+            # No bias: a shift of all keys changes nothing.
+            self.token_key = projection(self, width, "token_key", numbers, use_bias=False)
         self.value = projection(self, width, "value")
+        if self.gate:
+            self.token_gate = projection(self, width, "token_gate")
         self.out = projection(self, width, "out")
+
+    def mixed(self, attention_map, tokens, norm):
+        """The values (B, R, E) of tokens x (B, N, E), mixed by a map of R rows."""
+        if self.key_weights == "none":
+            return attend(attention_map, tokens, self.value, norm)
+        values, keys = (project(dense, tokens, norm) for dense in (self.value, self.token_key))
+        return mix_weighted(
+            lambda x: mix(attention_map, x, self.num_heads), values, keys, self.num_heads
+        )
 
     def call(
         self, tokens, positions=None, attention_map=None, return_map=False, norm=None, rows=None
     ):
         if attention_map is None:
             attention_map = softmax_rows(self.scores(positions, tokens, norm, rows))
-        output = self.out(attend(attention_map, tokens, self.value, norm))  # (B,R,E)
+        mixed = self.mixed(attention_map, tokens, norm)  # (B,R,E)
+        output = self.out(self.gated(mixed, tokens, norm))  # (B,R,E)
         return (output, attention_map) if return_map else output
 
+    def gated(self, mixed, tokens, norm):
+        """mixed * sigmoid(x W_g), or `mixed` (B, R, E) as it is, of tokens x (B, N, E)."""
+        if not self.gate:
+            return mixed
+        gate = project(self.token_gate, tokens[:, : mixed.shape[1]], norm)  # (B,R,E)
+        return mixed * ops.cast(ops.sigmoid(gate), mixed.dtype)
+
     def get_config(self):
-        return {**super().get_config(), "num_heads": self.num_heads}
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_weights": self.key_weights,
+            "gate": self.gate,
+        }
 
 
 class QueryKeyAttention(Attention):

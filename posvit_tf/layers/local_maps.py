@@ -120,3 +120,24 @@ def scores(
     query, key = (np.einsum("nc,chd->hnd", p, w) for w in projections(grid, head, shifts))
     s = query @ key.swapaxes(1, 2) * head**-0.5  # (H,N,N)
     return s - np.diagonal(s, axis1=1, axis2=2)[..., None]
+
+
+def offset_scores(
+    grid: tuple[int, int], head: int, shifts: list[tuple[int, int] | None]
+) -> np.ndarray:
+    """s_(i - j) of `scores`, before its diagonal is subtracted: what is summed over the axes above.
+
+    Returns:
+        float32 (H, 2*rows - 1, 2*cols - 1); the middle is the offset 0.
+    """
+    found = np.zeros((len(shifts), *(2 * n - 1 for n in grid)))
+    for h, shift in enumerate(shifts):
+        for axis, (n, w) in enumerate(zip(grid, frequencies(grid, head), strict=True)):
+            if shift is None or not len(w):
+                continue
+            a = 1 - np.arange(1, len(w) + 1) / (len(w) + 1)  # (K,)
+            gain = SHARPNESS / np.sum(a * (1 - np.cos(w)))
+            offset = np.arange(1 - n, n)  # i - j, (2n-1,)
+            bump = gain * np.cos(np.outer(-offset - shift[axis], w)) @ a  # (2n-1,)
+            found[h] += bump[:, None] if axis == 0 else bump
+    return found.astype("float32")

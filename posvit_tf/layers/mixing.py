@@ -1,6 +1,7 @@
 """Tokens mixed by attention maps, in the form that is cheapest for the shape of the maps."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from posvit_tf.layers.normalization import project, weights
@@ -11,25 +12,70 @@ def softmax_rows(scores):
     return ops.softmax(ops.cast(scores, "float32"), axis=-1)
 
 
+def by_head(x, num_heads: int):
+    """(B, N, H*c) -> (H, N, B*c): what one map a head mixes in one product a head."""
+    tokens, width = x.shape[1:]
+    x = ops.reshape(x, (-1, tokens, num_heads, width // num_heads))  # (B,N,H,c)
+    x = ops.transpose(x, (2, 1, 0, 3))  # (H,N,B,c)
+    return ops.reshape(x, (num_heads, tokens, -1))  # (H,N,B*c)
+
+
+def by_image(x, size: int):
+    """(H, N, B*c) -> (B, N, H, c) with c = size: the inverse of `by_head`, its heads apart."""
+    heads, tokens = x.shape[:2]
+    x = ops.reshape(x, (heads, tokens, -1, size))  # (H,N,B,c)
+    return ops.transpose(x, (2, 1, 0, 3))  # (B,N,H,c)
+
+
 def mix(attention_map, values, num_heads: int):
     """out_bn = [sum_m A_hnm v_bmh]_h: one map a head for the whole batch, as one matmul a head.
 
     Args:
-        attention_map: A (H, N, N).
-        values: (B, N, H*dh).
+        attention_map: A (H, R, N).
+        values: (B, N, H*c).
 
     Returns:
-        (B, N, H*dh).
+        (B, R, H*c).
+    """
+    width = values.shape[-1]
+    v = by_head(values, num_heads)  # (H,N,B*c)
+    mixed = ops.matmul(ops.cast(attention_map, v.dtype), v)  # (H,R,B*c)
+    mixed = by_image(mixed, width // num_heads)  # (B,R,H,c)
+    return ops.reshape(mixed, (-1, mixed.shape[1], width))  # (B,R,H*c)
+
+
+def mix_weighted(mixed, values, keys, num_heads: int):
+    """out_ic = sum_j A_ij e^(k_jc) v_jc / sum_j A_ij e^(k_jc), by numerator and denominator together.
+
+    A shift of k leaves the quotient as it is, so the largest k of a channel is subtracted: no e^k exceeds
+    1. Where every A_ij e^(k_jc) of a row underflows, the result is 0.
+
+    Args:
+        mixed: x (B, N, H*c) -> A x (B, R, H*c), for any c.
+        values: v (B, N, H*dh).
+        keys: k (B, N, H), one number a head, or (B, N, H*dh), one a channel.
+        num_heads: H.
+
+    Returns:
+        (B, R, H*dh).
+
+    Source: Zhai et al., An Attention Free Transformer (arXiv 2105.14103), with softmax maps.
     """
     tokens, width = values.shape[1:]
-    head = width // num_heads
-    v = ops.reshape(values, (-1, tokens, num_heads, head))  # (B,N,H,dh)
-    v = ops.transpose(v, (2, 1, 0, 3))  # (H,N,B,dh)
-    v = ops.reshape(v, (num_heads, tokens, -1))  # (H,N,B*dh)
-    mixed = ops.matmul(ops.cast(attention_map, v.dtype), v)  # (H,N,B*dh)
-    mixed = ops.reshape(mixed, (num_heads, tokens, -1, head))  # (H,N,B,dh)
-    mixed = ops.transpose(mixed, (2, 1, 0, 3))  # (B,N,H,dh)
-    return ops.reshape(mixed, (-1, tokens, width))  # (B,N,H*dh)
+    head, number = width // num_heads, keys.shape[-1] // num_heads  # of the channels, of the keys
+    # float16 has no room for a product of two small weights.
+    dtype = "float32" if values.dtype == "float16" else values.dtype
+    largest = ops.stop_gradient(ops.max(keys, axis=1, keepdims=True))  # (B,1,H*n)
+    weights = ops.exp(ops.cast(keys - largest, dtype))  # (B,N,H*n)
+    weights = ops.reshape(weights, (-1, tokens, num_heads, number))  # (B,N,H,n)
+    v = ops.reshape(ops.cast(values, dtype), (-1, tokens, num_heads, head))  # (B,N,H,dh)
+    both = ops.concatenate([v * weights, weights], axis=-1)  # (B,N,H,dh+n)
+    both = mixed(ops.reshape(both, (-1, tokens, num_heads * (head + number))))  # (B,R,H*(dh+n))
+    rows = both.shape[1]
+    both = ops.reshape(both, (-1, rows, num_heads, head + number))  # (B,R,H,dh+n)
+    numerator, denominator = both[..., :head], both[..., head:]
+    out = numerator / ops.maximum(denominator, float(np.finfo("float32").tiny))  # (B,R,H,dh)
+    return ops.cast(ops.reshape(out, (-1, rows, width)), values.dtype)  # (B,R,H*dh)
 
 
 def mix_few(attention_map, tokens, value: keras.layers.Dense, norm=None):

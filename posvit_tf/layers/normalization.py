@@ -52,12 +52,16 @@ class LayerNorm(keras.layers.LayerNormalization):
 
 
 def weights(dense: keras.layers.Dense, norm: LayerNorm | None = None):
-    """(W, b), or with a norm (gamma W, beta W + b): n (gamma W) + (beta W + b) = (n gamma + beta) W + b."""
+    """(W, b), or with a norm (gamma W, beta W + b): n (gamma W) + (beta W + b) = (n gamma + beta) W + b.
+
+    Without a bias b is 0.
+    """
     kernel = ops.convert_to_tensor(dense.kernel)  # (E,F)
+    bias = dense.bias if dense.use_bias else 0.0
     if norm is None:
-        return kernel, dense.bias
+        return kernel, bias
     beta = ops.convert_to_tensor(norm.beta)  # (E,)
-    return norm.gamma[:, None] * kernel, dense.bias + ops.matmul(beta, kernel)
+    return norm.gamma[:, None] * kernel, bias + ops.matmul(beta, kernel)
 
 
 def project(dense: keras.layers.Dense, tokens, norm: LayerNorm | None = None):

@@ -21,7 +21,7 @@ class OffDiagonalAttention(Attention):
     The diagonal is put in anew at each call, so no optimizer, decay or restore can move it.
 
     Args:
-        num_heads: H; it must divide the width E.
+        num_heads, key_weights, gate: as `Attention`.
         diagonal: the fixed value of A_ii.
         std: standard deviation of the start of A_ij; with diagonal=0 and std=0 the map is uniform.
         train_map: whether A_ij is trained.

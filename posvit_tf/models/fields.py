@@ -10,6 +10,7 @@ ATTENTIONS = {
     "positional": ("PositionalAttention", {}),
     "content": ("SelfAttention", {}),
     "free": ("OffDiagonalAttention", {}),
+    "relative": ("RelativeAttention", {"grid": None}),  # the model's
     "uniform": ("OffDiagonalAttention", {"diagonal": 0.0, "std": 0.0, "train_map": False}),
 }
 NAMES = ("vit", "resnet18", "vgg19")
@@ -20,7 +21,7 @@ VIT = {
     "attention": Field(
         "positional",
         "what the maps come from: the positions, the tokens (content: the vanilla ViT), a free matrix a "
-        "head, or nothing (uniform)",
+        "head, a score an offset (relative), or nothing (uniform)",
         choices=tuple(ATTENTIONS),
     ),
     "positions": Field("learned", "the position table P", choices=("learned", "sincos", "none")),
@@ -28,13 +29,21 @@ VIT = {
         None, "standard deviation of P's start; unset: .02 for content, else 1", float, least=0
     ),
     "add_positions": Field(
-        None, "whether P is added to the tokens; unset: for all but positional attention", bool
+        None,
+        "whether P is added to the tokens; unset: for all but positional and relative attention",
+        bool,
     ),
     "initial_maps": Field(
         "random",
         "attention maps at the start: as drawn, or each head at a cell beside the patch's own",
         choices=("random", "local"),
     ),
+    "key_weights": Field(
+        "none",
+        "whether each token's values weigh by a key of its own, one a head or a channel; not with content",
+        choices=("none", "head", "channel"),
+    ),
+    "gate": Field(False, "whether the mixed values go through a sigmoid gate of the token"),
     "patch_size": Field(None, "side of a patch in pixels; unset: from the images", int, least=1),
     "depth": Field(7, "blocks", least=1),
     "heads": Field(12, "attention heads a block", least=1),
@@ -71,11 +80,11 @@ def check(model: Mapping, cell_size: int, freeze_attention: bool) -> None:
             f"--config=cifar10:model={name}"
         )
     kind = model.get("attention", name)
-    if freeze_attention and kind not in ("positional", "free"):
+    if freeze_attention and kind not in ("positional", "free", "relative"):
         raise UserError(
             f"train.freeze_attention=true finds nothing to fix in {kind}: uniform maps are fixed, "
             "those of content depend on the image, and a CNN has none; set it to false, or choose "
-            "attention=positional or free"
+            "attention=positional, free or relative"
         )
     if name != "vit":
         return
@@ -94,6 +103,11 @@ def check(model: Mapping, cell_size: int, freeze_attention: bool) -> None:
             "model.positions=none leaves model.attention=positional without maps, which are "
             "made from the positions; choose positions=learned or sincos, or another attention"
         )
+    if model["attention"] == "content" and model["key_weights"] != "none":
+        raise UserError(
+            f"model.key_weights={model['key_weights']} has no part in model.attention=content, whose maps "
+            "compare tokens already: set it to none, or choose another attention"
+        )
     if model["initial_maps"] == "local":
         check_local_maps(model)
 
@@ -106,7 +120,7 @@ def check_local_maps(model: Mapping) -> None:
             f"{maps} makes no sense with model.attention=uniform, whose maps are equal and frozen; "
             "choose another attention, or initial_maps=random"
         )
-    if model["attention"] != "free" and model["positions"] != "learned":
+    if model["attention"] in ("positional", "content") and model["positions"] != "learned":
         raise UserError(
             f"{maps} writes its own sines and cosines into the position table, which "
             f"model.positions={model['positions']} does not allow; choose positions=learned"

@@ -19,14 +19,14 @@ from posvit_tf.models.pixels import normalised
 
 
 def wiring(attention: str, std: float | None, add: bool | None) -> tuple[float, bool]:
-    """What is unset of `position_std` and `add_positions`: positional attention alone needs no sum.
+    """What is unset of `position_std` and `add_positions`: maps of places alone need no sum.
 
     Content attention has the vanilla ViT's start of 0.02. The others have 1: maps made from P then
     start with scores of unit variance.
     """
     return (
         (0.02 if attention == "content" else 1.0) if std is None else std,
-        attention != "positional" if add is None else add,
+        attention not in ("positional", "relative") if add is None else add,
     )
 
 
@@ -67,6 +67,8 @@ def vit(
     dropout: float,
     drop_path: float,
     initial_maps: str = "random",
+    key_weights: str = "none",
+    gate: bool = False,
     dtype: str = "float32",
     name: str = "vit",
 ) -> keras.Model:
@@ -79,8 +81,8 @@ def vit(
         image_shape: (H, W, C) in pixels.
         num_classes: K.
         mean, std: a number a channel, in units of 0..255.
-        attention: positional, content (the vanilla ViT), free (off-diagonal matrix) or uniform (equal
-            frozen maps).
+        attention: positional, content (the vanilla ViT), free (off-diagonal matrix), relative (a score an
+            offset) or uniform (equal frozen maps).
         positions: learned, sincos or none.
         position_std: standard deviation of a learned table's start; None: see `wiring`.
         add_positions: whether P is also added to the tokens; None: see `wiring`.
@@ -89,6 +91,7 @@ def vit(
         pool: "token" (a class token is put first and read out) or "mean" (over the patches).
         dropout: share of values dropped. drop_path: share of examples that skip a branch of the last
             block, rising from 0 at the first.
+        key_weights, gate: as `posvit_tf.layers.attention.Attention` takes them.
         initial_maps: random (W_Q, W_K, P and A as drawn) or local (`posvit_tf.layers.local_maps`).
         dtype: a Keras precision: float32, mixed_bfloat16 or mixed_float16; logits are float32 always.
         name: of the model.
@@ -117,6 +120,9 @@ def vit(
     if dropout:
         tokens = keras.layers.Dropout(dropout, dtype=dtype, name="dropout")(tokens)
     kind, options = ATTENTIONS[attention]
+    options = {**options, "key_weights": key_weights, "gate": gate}
+    if "grid" in options:
+        options["grid"] = embedding.grid
     for i in range(depth):
         block = EncoderBlock(
             getattr(layers, kind)(heads, dtype=dtype, name="attention", **options),
