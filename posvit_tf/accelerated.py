@@ -35,7 +35,13 @@ KNOWN = {
     *("data.cell_size", "data.permutation_seed", "data.permute_first"),
     *("optimizer.name", "optimizer.learning_rate", "optimizer.final_learning_rate"),
     *("optimizer.warmup_epochs", "optimizer.weight_decay", "optimizer.clip_norm"),
-    *("optimizer.ema_decay", "train.epochs", "train.steps", "train.accumulate"),
+    *(
+        "optimizer.ema_decay",
+        "optimizer.map_rate",
+        "train.epochs",
+        "train.steps",
+        "train.accumulate",
+    ),
     *("train.label_smoothing", "train.jit_compile"),  # JAX compiles always
     *("eval.every_epochs", "checkpoint.every_epochs", "checkpoint.keep"),
 }

@@ -6,7 +6,7 @@ from keras import ops
 
 from posvit_tf.errors import UserError
 from posvit_tf.layers import local_maps
-from posvit_tf.layers.mixing import attend, mix, mix_weighted, softmax_rows
+from posvit_tf.layers.mixing import attend, mix_weighted, softmax_rows
 from posvit_tf.layers.normalization import project
 
 KEY_WEIGHTS = ("none", "head", "channel")
@@ -105,9 +105,7 @@ class Attention(keras.layers.Layer):
         if self.key_weights == "none":
             return attend(attention_map, tokens, self.value, norm)
         values, keys = (project(dense, tokens, norm) for dense in (self.value, self.token_key))
-        return mix_weighted(
-            lambda x: mix(attention_map, x, self.num_heads), values, keys, self.num_heads
-        )
+        return mix_weighted(attention_map, values, keys, self.num_heads)
 
     def call(
         self, tokens, positions=None, attention_map=None, return_map=False, norm=None, rows=None

@@ -13,18 +13,24 @@ def softmax_rows(scores):
 
 
 def by_head(x, num_heads: int):
-    """(B, N, H*c) -> (H, N, B*c): what one map a head mixes in one product a head."""
+    """(B, N, H*c) -> (H, N, B, c): what one map a head mixes in one product a head."""
     tokens, width = x.shape[1:]
     x = ops.reshape(x, (-1, tokens, num_heads, width // num_heads))  # (B,N,H,c)
-    x = ops.transpose(x, (2, 1, 0, 3))  # (H,N,B,c)
-    return ops.reshape(x, (num_heads, tokens, -1))  # (H,N,B*c)
+    return ops.transpose(x, (2, 1, 0, 3))  # (H,N,B,c)
 
 
-def by_image(x, size: int):
-    """(H, N, B*c) -> (B, N, H, c) with c = size: the inverse of `by_head`, its heads apart."""
-    heads, tokens = x.shape[:2]
-    x = ops.reshape(x, (heads, tokens, -1, size))  # (H,N,B,c)
-    return ops.transpose(x, (2, 1, 0, 3))  # (B,N,H,c)
+def joined(x):
+    """(H, N, B, c) -> (B, N, H*c): the inverse of `by_head`."""
+    heads, tokens, _, size = x.shape
+    x = ops.transpose(x, (2, 1, 0, 3))  # (B,N,H,c)
+    return ops.reshape(x, (-1, tokens, heads * size))  # (B,N,H*c)
+
+
+def product(maps, x):
+    """A x a head for the whole batch at once: A (H, R, N), x (H, N, B, c) -> (H, R, B, c)."""
+    heads, tokens, _, size = x.shape
+    flat = ops.matmul(maps, ops.reshape(x, (heads, tokens, -1)))  # (H,R,B*c)
+    return ops.reshape(flat, (heads, maps.shape[1], -1, size))
 
 
 def mix(attention_map, values, num_heads: int):
@@ -37,21 +43,56 @@ def mix(attention_map, values, num_heads: int):
     Returns:
         (B, R, H*c).
     """
-    width = values.shape[-1]
-    v = by_head(values, num_heads)  # (H,N,B*c)
-    mixed = ops.matmul(ops.cast(attention_map, v.dtype), v)  # (H,R,B*c)
-    mixed = by_image(mixed, width // num_heads)  # (B,R,H,c)
-    return ops.reshape(mixed, (-1, mixed.shape[1], width))  # (B,R,H*c)
+    v = by_head(values, num_heads)  # (H,N,B,c)
+    return joined(product(ops.cast(attention_map, v.dtype), v))
 
 
-def mix_weighted(mixed, values, keys, num_heads: int):
-    """out_ic = sum_j A_ij e^(k_jc) v_jc / sum_j A_ij e^(k_jc), by numerator and denominator together.
+@ops.custom_gradient
+def weighted(maps, v, k):
+    """z_ic = sum_j A_ij e^(k_jc) v_jc / sum_j A_ij e^(k_jc), a head.
 
-    A shift of k leaves the quotient as it is, so the largest k of a channel is subtracted: no e^k exceeds
-    1. Where every A_ij e^(k_jc) of a row underflows, the result is 0.
+    A shift of k leaves z as it is, so the largest k of a channel is subtracted: no e^k exceeds 1. Where all
+    A_ij e^(k_jc) of a row underflow, z is 0. Its gradient is written out, since a tape makes more passes:
+    with e = e^k and D = A e, n = dz / D, d = -n z:  dv = e A^T n,  dk = e (v A^T n + A^T d),
+    dA = n (e v)^T + d e^T.
 
     Args:
-        mixed: x (B, N, H*c) -> A x (B, R, H*c), for any c.
+        maps: A (H, R, N).
+        v: (H, N, B, dh).
+        k: (H, N, B, dh), or (H, N, B, 1) where the channels of a head share it.
+
+    Returns:
+        (H, R, B, dh).
+    """
+    shared = k.shape[-1] < v.shape[-1]
+    e = ops.exp(k - ops.max(k, axis=1, keepdims=True))  # as k
+    p = e * v  # (H,N,B,dh)
+    total = ops.maximum(product(maps, e), float(np.finfo("float32").tiny))  # as k, R for N
+    z = product(maps, p) / total  # (H,R,B,dh)
+
+    def gradient(dz):
+        def over_channels(x):
+            return ops.sum(x, axis=-1, keepdims=True) if shared else x
+
+        def outer(one, other):  # (H,R,B,c), (H,N,B,c) -> (H,R,N)
+            one, other = (ops.reshape(x, (*x.shape[:2], -1)) for x in (one, other))
+            return ops.matmul(one, ops.swapaxes(other, 1, 2))
+
+        back = ops.swapaxes(maps, 1, 2)  # (H,N,R)
+        n = dz / total  # (H,R,B,dh)
+        d = over_channels(-n * z)  # as k, R for N
+        dp = product(back, n)  # (H,N,B,dh)
+        dk = e * (over_channels(v * dp) + product(back, d))
+        return outer(n, p) + outer(d, e), e * dp, dk
+
+    return z, gradient
+
+
+def mix_weighted(attention_map, values, keys, num_heads: int):
+    """`weighted` for (B, N, ...): values of tokens that weigh by a key of their own.
+
+    Args:
+        attention_map: A (H, R, N).
         values: v (B, N, H*dh).
         keys: k (B, N, H), one number a head, or (B, N, H*dh), one a channel.
         num_heads: H.
@@ -61,21 +102,11 @@ def mix_weighted(mixed, values, keys, num_heads: int):
 
     Source: Zhai et al., An Attention Free Transformer (arXiv 2105.14103), with softmax maps.
     """
-    tokens, width = values.shape[1:]
-    head, number = width // num_heads, keys.shape[-1] // num_heads  # of the channels, of the keys
     # float16 has no room for a product of two small weights.
     dtype = "float32" if values.dtype == "float16" else values.dtype
-    largest = ops.stop_gradient(ops.max(keys, axis=1, keepdims=True))  # (B,1,H*n)
-    weights = ops.exp(ops.cast(keys - largest, dtype))  # (B,N,H*n)
-    weights = ops.reshape(weights, (-1, tokens, num_heads, number))  # (B,N,H,n)
-    v = ops.reshape(ops.cast(values, dtype), (-1, tokens, num_heads, head))  # (B,N,H,dh)
-    both = ops.concatenate([v * weights, weights], axis=-1)  # (B,N,H,dh+n)
-    both = mixed(ops.reshape(both, (-1, tokens, num_heads * (head + number))))  # (B,R,H*(dh+n))
-    rows = both.shape[1]
-    both = ops.reshape(both, (-1, rows, num_heads, head + number))  # (B,R,H,dh+n)
-    numerator, denominator = both[..., :head], both[..., head:]
-    out = numerator / ops.maximum(denominator, float(np.finfo("float32").tiny))  # (B,R,H,dh)
-    return ops.cast(ops.reshape(out, (-1, rows, width)), values.dtype)  # (B,R,H*dh)
+    v, k = (by_head(ops.cast(x, dtype), num_heads) for x in (values, keys))
+    z = weighted(ops.cast(attention_map, dtype), v, k)  # (H,R,B,dh)
+    return ops.cast(joined(z), values.dtype)
 
 
 def mix_few(attention_map, tokens, value: keras.layers.Dense, norm=None):

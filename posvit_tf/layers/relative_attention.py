@@ -7,7 +7,7 @@ from keras import ops
 from posvit_tf.errors import UserError
 from posvit_tf.layers import local_maps
 from posvit_tf.layers.attention import Attention
-from posvit_tf.layers.mixing import mix_weighted, softmax_rows
+from posvit_tf.layers.mixing import softmax_rows
 from posvit_tf.layers.normalization import project
 
 DENSE = 1024  # patches up to which the map itself is the faster way
@@ -116,6 +116,15 @@ class RelativeAttention(Attention):
         both = [own * token + looks * total, mixed + seen * token]  # (B,1,H,c), (B,hw,H,c)
         return ops.reshape(ops.concatenate(both, axis=1), (-1, height * width + 1, heads * c))
 
+    def weighted_sums(self, values, keys):
+        """`mixing.weighted` of values (B, N, E) and keys (B, N, H) or (B, N, E), by `sums`."""
+        largest = ops.stop_gradient(ops.max(keys, axis=1, keepdims=True))
+        weights = ops.exp(keys - largest)  # (B,N,H) or (B,N,E)
+        total = self.sums(weights)
+        if self.key_weights == "head":
+            weights, total = (ops.repeat(x, self.head, axis=2) for x in (weights, total))
+        return self.sums(values * weights) / ops.maximum(total, float(np.finfo("float32").tiny))
+
     def call(
         self, tokens, positions=None, attention_map=None, return_map=False, norm=None, rows=None
     ):
@@ -128,7 +137,7 @@ class RelativeAttention(Attention):
             mixed = self.sums(values) / total  # (B,N,E)
         else:
             keys = project(self.token_key, tokens, norm)  # (B,N,H) or (B,N,E)
-            mixed = mix_weighted(self.sums, values, keys, self.num_heads)  # (B,N,E)
+            mixed = self.weighted_sums(values, ops.cast(keys, "float32"))  # (B,N,E)
         mixed = ops.cast(mixed, self.compute_dtype)
         output = self.out(self.gated(mixed, tokens, norm))  # (B,N,E)
         return (output, softmax_rows(self.scores())) if return_map else output

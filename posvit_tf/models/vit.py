@@ -254,17 +254,25 @@ def frozen(model: keras.Model) -> keras.Model:
     return shared_clone(model, call)
 
 
+def map_variables(model: keras.Model) -> list[keras.Variable]:
+    """What the maps come from beside the tokens: W_Q and W_K, P where it alone is read, or free scores."""
+    found = []
+    for layer in model.layers:
+        if isinstance(layer, EncoderBlock):
+            found += layer.attention.map_variables
+            source = layer.attention.source
+    if found and source == "positions":
+        found += model.get_layer("positions").variables
+    return found
+
+
 def freeze_attention(model: keras.Model) -> None:
-    """All that the maps come from is trained no more: P, W_Q and W_K with their biases, or free matrices.
+    """All that the maps come from is trained no more: `map_variables`.
 
     The paper's transfer: the maps stay, and the rest learns anew.
 
     Args:
-        model: a model of `vit` with positional or free attention, before its optimizer is made.
+        model: a model of `vit` whose maps no token makes, before its optimizer is made.
     """
-    for layer in model.layers:
-        if isinstance(layer, EncoderBlock):
-            for variable in layer.attention.map_variables:
-                variable.trainable = False
-            if layer.attention.source == "positions":
-                model.get_layer("positions").trainable = False
+    for variable in map_variables(model):
+        variable.trainable = False

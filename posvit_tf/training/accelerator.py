@@ -62,6 +62,7 @@ def make_update(
     coupled_l2 = 0.0 if config.optimizer.name == "adamw" else config.optimizer.weight_decay
     decayed = {id(v) for v in optim.decayed(model)}
     seeds = {id(v): layer for layer, v in enumerate(seed_states(model))}
+    optim.scale_steps(optimizer, model, config.optimizer.map_rate)
 
     def seeded(frozen: list[jax.Array], step: jax.Array) -> list[jax.Array]:
         return [

@@ -26,6 +26,9 @@ RUN = {
         ),
         "learning_rate": Field(1e-3, "the highest, after warm-up", least=0),
         "final_learning_rate": Field(1e-5, "at the end of the cosine", least=0),
+        "map_rate": Field(
+            1.0, "factor on the steps of what the attention maps come from, decay left out", least=0
+        ),
         "warmup_epochs": Field(5.0, "of linear warm-up, a tenth of the run at most", least=0),
         "weight_decay": Field(0.05, "of kernels; biases, norms, positions never decay", least=0),
         "clip_norm": Field(0.0, "longest gradient, over all weights; 0: not clipped", least=0),

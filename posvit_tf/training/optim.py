@@ -3,7 +3,10 @@
 import keras
 from ml_collections import ConfigDict
 
-NOT_DECAYED = {"bias", "gamma", "beta", "table", "token"}  # biases, norms, positions, class token
+from posvit_tf.models.vit import map_variables
+
+# biases, norms, positions, class token
+NOT_DECAYED = {"bias", "gamma", "beta", "table", "token", "offsets", "token_scores"}
 
 
 def warmup_updates(optimizer: ConfigDict, updates: int, per_epoch: int) -> int:
@@ -34,6 +37,29 @@ def schedule(
 def decayed(model: keras.Model) -> list[keras.Variable]:
     """The trained weights that weight decay pulls to zero: all but those named in `NOT_DECAYED`."""
     return [v for v in model.trainable_variables if v.name not in NOT_DECAYED]
+
+
+def scale_steps(optimizer: keras.optimizers.Optimizer, model: keras.Model, map_rate: float) -> None:
+    """w <- w + c (w' - w), w' what the optimizer makes of w: c = map_rate for the maps' variables, else 1.
+
+    Decoupled decay and the moving average are not scaled. Call it last: it wraps the update as it stands.
+
+    Args:
+        optimizer: built; within a LossScaleOptimizer, too.
+        model: that it trains.
+        map_rate: `config.optimizer.map_rate`.
+    """
+    if map_rate == 1.0:
+        return
+    scaled = {id(v) for v in map_variables(model)}
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    update_step = inner.update_step
+
+    def scaled_step(gradient, variable, learning_rate):
+        factor = map_rate if id(variable) in scaled else 1.0
+        update_step(gradient, variable, learning_rate * factor)
+
+    inner.update_step = scaled_step
 
 
 def make(

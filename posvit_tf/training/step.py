@@ -52,6 +52,7 @@ def make_update(
         for layer in norms:
             layer.synchronized = True
     use_adam_kernel(optimizer)
+    optim.scale_steps(optimizer, model, config.optimizer.map_rate)
 
     # XLA cannot hold the all-reduce: on several replicas it compiles what stands before it.
     def forward_backward(images, labels, draws):
