@@ -220,24 +220,49 @@ def test_a_full_disk_is_an_error_and_not_the_end_of_the_process():
         write.save_images(Path("/dev/full"), np.zeros((1000, 32, 32, 3), "uint8"))
 
 
-@pytest.mark.slow
-def test_every_format_is_the_model_and_runs_as_its_card_says(workdir, folder, served, monkeypatch):
+@pytest.fixture(scope="module")
+def every_format(workdir, tmp_path_factory):
+    """The run's export in all formats."""
     for module in ("tf2onnx", "onnxruntime", "ai_edge_litert"):
         pytest.importorskip(module)
-    other = shutil.copytree(workdir, folder / "run")
-    assert cli.main(["posvit", "export", str(other), "--formats=keras,onnx,litert"]) == 0
-    export = other / "export"
+    run = shutil.copytree(workdir, tmp_path_factory.mktemp("formats") / "run")
+    assert cli.main(["posvit", "export", str(run), "--formats=keras,onnx,litert"]) == 0
+    return run / "export"
+
+
+@pytest.mark.slow
+def test_every_format_is_the_model_and_runs_as_its_card_says(every_format, served, monkeypatch):
     files = (
         "README.md classes.txt model.keras model.onnx model.tflite model_int8.tflite saved_model"
     )
-    assert sorted(path.name for path in export.iterdir()) == files.split()
-    text = (export / "README.md").read_text()
+    assert sorted(path.name for path in every_format.iterdir()) == files.split()
+    text = (every_format / "README.md").read_text()
     assert "dynamic range" in text
     expected = served["serving_default"](images=tf.constant(IMAGES))["logits"]
-    monkeypatch.chdir(export)
-    for lines in blocks(export / "README.md")[6:]:
+    monkeypatch.chdir(every_format)
+    for lines in blocks(every_format / "README.md")[6:]:
         names = {"images": IMAGES}
         exec(lines, names)
         np.testing.assert_allclose(names["logits"], expected, atol=1e-5)
-    kept = keras.saving.load_model(export / "model.keras")
+    kept = keras.saving.load_model(every_format / "model.keras")
     assert any(layer.name == "positions" for layer in kept.layers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", [*formats.FORMATS.values(), formats.INT8], ids=lambda m: m.file)
+def test_a_batch_of_any_size_gives_the_same_rows(made, every_format, monkeypatch):
+    monkeypatch.chdir(every_format)
+    images = np.random.default_rng(1).integers(0, 256, (8, 8, 8, 1), dtype=np.uint8)
+    names = {}
+    exec(made.load, names)
+
+    def logits(images):
+        exec(made.call, names | {"images": images}, found := {})
+        return np.asarray(found["logits"])
+
+    alone = np.concatenate([logits(images[i : i + 1]) for i in range(8)])
+    for size in (3, 8, 1):
+        np.testing.assert_allclose(logits(images[:size]), alone[:size], atol=1e-5)
+    if session := names.get("session"):
+        axes = {value.shape[0] for value in (*session.get_inputs(), *session.get_outputs())}
+        assert axes == {"batch"}
