@@ -1,5 +1,6 @@
 """From a workdir to its export: written beside the old one, checked, and put in its place."""
 
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from posvit_tf.training import run_files
 COMPARED = 1000  # images at most on which a file is compared with the model
 TOLERANCE = 1e-4  # of a logit
 ROUNDS = 10
+SCRATCH = ".export-"
 
 
 @pictures.noticed()
@@ -40,7 +42,8 @@ def export(workdir: Path, names: list[str]) -> Path:
         The folder.
 
     Raises:
-        UserError: no such run, an extra is missing, a file cannot be written or differs from the model.
+        UserError: no such run, another process at work there, an extra is missing, a file cannot be
+            written or differs from the model.
     """
     chosen = formats.choose(names)
     result = finished(workdir)
@@ -53,8 +56,7 @@ def export(workdir: Path, names: list[str]) -> Path:
     loaded, source = trained.load_with_data(workdir, precision="float32")
     target = workdir / "export"
     try:
-        # In the workdir, so that putting the export in its place is a rename.
-        with tempfile.TemporaryDirectory(dir=workdir, prefix=".export-") as scratch:
+        with run_files.locked(workdir), scratch_folder(workdir) as scratch:
             folder = Path(scratch, "export")
             folder.mkdir()
             facts = fill(folder, Path(scratch, "images.npy"), loaded, source, chosen)
@@ -72,6 +74,15 @@ def export(workdir: Path, names: list[str]) -> Path:
         raise UserError(f"cannot write {target} ({error.message}): make room") from error
     print(f"export: {target}")
     return target
+
+
+def scratch_folder(workdir: Path) -> tempfile.TemporaryDirectory:
+    """A folder in a locked workdir, so that putting the export in its place is a rename."""
+    for left in workdir.glob(
+        f"{SCRATCH}*"
+    ):  # of an export that was killed: no other holds the lock
+        shutil.rmtree(left)
+    return tempfile.TemporaryDirectory(dir=workdir, prefix=SCRATCH)
 
 
 def fill(

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from ml_collections import ConfigDict
 
@@ -50,29 +50,40 @@ def finished(workdir: Path, config: ConfigDict) -> dict | None:
 
 
 @contextlib.contextmanager
-def claimed(workdir: Path, config: ConfigDict) -> Iterator[None]:
-    """Inside, the workdir is this process's own, with config.json and command.txt.
+def locked(workdir: Path) -> Iterator[TextIO]:
+    """Inside, the workdir is this process's own; gives the open lock file.
 
     The operating system gives it up when the process ends, however it ends.
 
     Raises:
-        UserError: another run is at work there, or the folder cannot be written.
+        UserError: another run or export is at work there.
+    """
+    with open(workdir / LOCK, "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another run or export is at work in {workdir}: wait for it or choose another workdir"
+            ) from None
+        except OSError as error:
+            print(
+                f"warning: {workdir} cannot be locked ({error.strerror}): "
+                "see to it that no second run or export works there",
+                file=sys.stderr,
+            )
+        yield lock
+
+
+@contextlib.contextmanager
+def claimed(workdir: Path, config: ConfigDict) -> Iterator[None]:
+    """`locked` for a run, with config.json and command.txt in the workdir.
+
+    Raises:
+        UserError: another run or export is at work there, or the folder cannot be written.
     """
     try:
         workdir.mkdir(parents=True, exist_ok=True)
-        with open(workdir / LOCK, "a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(
-                    f"another run is at work in {workdir}: wait for it or choose another --workdir"
-                ) from None
-            except OSError as error:
-                print(
-                    f"warning: {workdir} cannot be locked ({error.strerror}): "
-                    "see to it that no second run works there",
-                    file=sys.stderr,
-                )
+        with locked(workdir) as lock:
             lock.write(f"{platform.node()} {os.getpid()} {time.time_ns()}\n")
             lock.flush()
             with open(workdir / "command.txt", "a") as file:

@@ -19,6 +19,7 @@ from posvit_tf.data import pictures
 from posvit_tf.errors import UserError
 from posvit_tf.export import formats, write
 from posvit_tf.models.vit import intermediates
+from posvit_tf.training import run_files
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 1), dtype=np.uint8)
 
@@ -159,6 +160,25 @@ def test_a_file_that_differs_is_told_and_the_old_export_stays(workdir, monkeypat
     assert cli.main(["posvit", "export", str(workdir)]) == 2
     assert "error: saved_model is not the model" in capsys.readouterr().err
     assert sorted(workdir.rglob("*")) == before
+
+
+def test_what_a_killed_export_left_goes_and_a_second_one_at_once_is_refused(
+    workdir, monkeypatch, capsys
+):
+    left = workdir / ".export-killed"
+    (left / "export").mkdir(parents=True)
+    with run_files.locked(workdir):
+        assert cli.main(["posvit", "export", str(workdir)]) == 2
+    error = capsys.readouterr().err
+    assert f"error: another run or export is at work in {workdir}: wait" in error
+    assert left.exists()  # it may be that of the other one
+
+    def stop(*_):
+        raise UserError("stop")
+
+    monkeypatch.setattr(write, "fill", stop)
+    assert cli.main(["posvit", "export", str(workdir)]) == 2
+    assert not list(workdir.glob(".export-*"))
 
 
 def test_a_run_of_half_precision_is_loaded_in_float32(workdir, tmp_path):
