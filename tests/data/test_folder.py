@@ -2,6 +2,7 @@ import itertools
 import os
 import re
 import shutil
+import signal
 
 import numpy as np
 import pytest
@@ -209,6 +210,27 @@ def test_the_verdict_is_kept_and_asked_again_only_for_what_changed(spoilt, monke
     decoded.clear()
     folder.find(data(spoilt, on_bad_file="skip"))
     assert len(decoded) == 14
+
+
+def test_a_killed_scan_keeps_the_parts_that_it_finished(album, monkeypatch):
+    album("a", 10)
+    files, asked = [f"a/{i}.png" for i in range(10)], itertools.count(1)
+    monkeypatch.setattr(scan, "AT_ONCE", 4)
+    monkeypatch.setattr(scan, "KEEP_SECONDS", 0)
+
+    def killed_at_the_seventh(path):
+        return decode(path) if next(asked) < 7 else os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(scan, "decode", killed_at_the_seventh)
+    child = os.fork()
+    if not child:
+        scan.scan(album.root, files)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    decoded = []
+    monkeypatch.setattr(scan, "decode", lambda path: decoded.append(path.name) or decode(path))
+    assert not any(verdict.reason for verdict in scan.scan(album.root, files))
+    assert sorted(decoded) == [f"{i}.png" for i in range(4, 10)]
 
 
 def test_without_a_place_for_the_verdict_the_run_goes_on(album, tmp_path, capsys, monkeypatch):
