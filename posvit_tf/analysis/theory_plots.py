@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from posvit_tf.analysis.plots import SIGNED, page
+from posvit_tf.text import counted
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers, each with a line style.
 STYLES = {
@@ -188,7 +189,7 @@ def transfer_curves(sizes: tuple[int, ...], errors: dict[str, np.ndarray], path:
     seeds = len(next(iter(errors.values())))
     caption = (
         "Test error on a new feature whose sets are those on which A was learned: median over "
-        f"{seeds} seed{'s' * (seeds > 1)}, bands from the least to the greatest. Errors below 0.0001 "
+        f"{counted(seeds, 'seed')}, bands from the least to the greatest. Errors below 0.0001 "
         "are drawn there."
     )
     figure, add_axes = page(9.6, 4.2, "Transfer of the learned attention", caption)

@@ -18,6 +18,7 @@ from posvit_tf.export import card, formats
 from posvit_tf.export.card import megabytes
 from posvit_tf.export.signatures import Signatures
 from posvit_tf.models.vit import frozen
+from posvit_tf.text import counted
 from posvit_tf.training import run_files
 
 COMPARED = 1000  # images at most on which a file is compared with the model
@@ -109,8 +110,8 @@ def fill(
         quantised_size = size(folder / formats.INT8.file)
         print(
             f"{formats.INT8.file}: {megabytes(quantised_size)}, accuracy "
-            f"{accuracies['int8']:.4f}, of float32 {accuracies['float32']:.4f}, over {len(images)} "
-            f"{split} images",
+            f"{accuracies['int8']:.4f}, of float32 {accuracies['float32']:.4f}, over "
+            f"{counted(len(images), f'{split} image')}",
             flush=True,
         )
     return card.Facts(split, len(images), accuracies, ROUNDS, costs, files, quantised_size)
@@ -208,7 +209,7 @@ def compare(
     row = card.Compared(made.file, size(folder / made.file), difference, agreement, count)
     print(
         f"{row.file}: {megabytes(row.bytes)}, in a fresh process: largest difference of a logit "
-        f"{difference:.1e}, top-1 agreement {agreement:.2%} of {count} images",
+        f"{difference:.1e}, top-1 agreement {agreement:.2%} of {counted(count, 'image')}",
         flush=True,
     )
     if not difference <= TOLERANCE or agreement < 1:

@@ -110,9 +110,9 @@ def test_a_class_called_train_is_a_class(album):
     ("places", "message"),
     [
         ({}, "holds 0 class folders (none): put"),
-        ({"a": 3}, "holds 1 class folders (a): put"),
+        ({"a": 3}, "holds 1 class folder (a): put"),
         ({"a": 3, "b": 0}, "class 'b' holds 0 whole pictures, too few for train and test and val"),
-        ({"a": 2, "b": 9}, "class 'a' holds 2 whole pictures, too few for train and test and val"),
+        ({"a": 1, "b": 9}, "class 'a' holds 1 whole picture, too few for train and test and val"),
         ({"train/a": 3, "train/b": 3, "c": 3}, "holds c, train: keep class folders alone, or train"),
         ({"val/a": 3, "test/a": 3}, "holds test, val: keep class folders alone, or train"),
         ({"train/a": 3, "val/a": 3, "eval/a": 3}, "holds eval, train, val: keep"),
@@ -259,7 +259,7 @@ def test_copies_in_train_and_test_are_told(album, capsys):
     assert not capsys.readouterr().err
     shutil.copy(album.root / "train/a/1.png", album.root / "test/b/copy.png")
     folder.find(data(album.root))
-    assert "1 of 4 pictures of test are in train, too" in capsys.readouterr().err
+    assert "train holds 1 of the 4 pictures of test, too" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
