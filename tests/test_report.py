@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import keras
@@ -120,17 +120,51 @@ def test_what_has_no_page_is_one_line(workdirs, tmp_path, capsys):
     assert "holds no finished run" in capsys.readouterr().err
     assert main(["posvit", "report", str(workdirs["content"]), str(workdirs["theory"])]) == 2
     assert "task associate" in capsys.readouterr().err
-    damaged = shutil.copytree(workdirs["theory"], tmp_path / "damaged")
-    next((damaged / "plots").glob("*.png")).unlink()
-    for result, message in (
-        (None, ".png cannot be read"),
-        ("{}", "result.json is damaged"),
-        ('{"task": "sweep"}', "runs holds no finished run"),
-    ):
-        if result:
-            (damaged / "result.json").write_text(result)
-        assert main(["posvit", "report", str(damaged)]) == 2
-        assert message in capsys.readouterr().err
+
+
+def remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def holding(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(text)
+
+
+def without(field: str) -> Callable[[Path], object]:
+    def change(path):
+        fields = json.loads(path.read_text())
+        del fields[field]
+        path.write_text(json.dumps(fields))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kinds", "file", "change", "message"),
+    [
+        ("content theory sweep", "config.json", holding("{}"), "config.json lacks task[:,]"),
+        ("content theory sweep", "config.json", holding("[]"), "config.json holds no JSON object"),
+        ("content theory sweep", "result.json", holding("{}"), "result.json is damaged"),
+        ("content theory sweep", "result.json", without("captions"), "is damaged: .*lacks captions"),
+        ("content", "config.json", without("data"), "config.json lacks data.name: "),
+        ("content sweep", "result.json", without("test"), "is damaged: .*lacks test.accuracy, "),
+        ("content theory", "command.txt", remove, "command.txt cannot be read"),
+        ("content theory", "command.txt", holding("date\n'\na=b\nc\n\n"), "command.txt cannot be read"),
+        ("theory", "plots", remove, "plots/.*.png cannot be read"),
+        ("sweep", "", remove, "runs holds no finished run"),
+    ],
+)  # fmt: skip
+def test_a_damaged_workdir_is_one_line(kinds, file, change, message, workdirs, tmp_path, capsys):
+    for kind in kinds.split():
+        workdir = tmp_path / kind
+        run = workdir / "runs/a/seed_0" if kind == "sweep" else workdir
+        shutil.copytree(workdirs["theory" if kind == "theory" else "content"], run)
+        if kind == "sweep":
+            fields = {"task": "sweep", "config": "figure7", "captions": {}}
+            (workdir / "result.json").write_text(json.dumps(fields))
+        change(run / file)
+        assert main(["posvit", "report", str(workdir)]) == 2
+        assert re.fullmatch(f"error: .*{message}.*\n", capsys.readouterr().err)
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="no chromium here; .ci/run installs Debian's")

@@ -48,7 +48,7 @@ def export(workdir: Path, names: list[str]) -> Path:
     """
     chosen = formats.choose(names)
     result = finished(workdir)
-    recorded = run_files.read_json(workdir / "config.json")
+    recorded = run_files.read_config(workdir, trained.FIELDS)
     if recorded["data"].get("cell_size"):
         raise UserError(
             f"the run in {workdir} saw permuted images (data.cell_size={recorded['data']['cell_size']}), and "
@@ -135,10 +135,10 @@ def finished(workdir: Path) -> dict:
             f"the run in {workdir} is not finished: go on with it by its command, "
             f"in {workdir / 'command.txt'}, with --workdir={workdir}"
         )
-    result = run_files.read_json(workdir / "result.json")
-    if result.get("task") != "classify":
+    result = run_files.read_result(workdir)
+    if result["task"] != "classify":
         raise UserError(
-            f"{workdir} holds a run of the task {result.get('task')}: only a run on images, such as "
+            f"{workdir} holds a run of the task {result['task']}: only a run on images, such as "
             "--config=digits, leaves a model to export"
         )
     return result

@@ -52,6 +52,6 @@ def write(workdir: Path) -> Path:
             (html.data_uri("image/png", pictures[name]), caption)
             for name, caption in captions.items()
         ],
-        config=flat(run_files.read_json(workdir / "config.json")),
+        config=flat(run_files.read_config(workdir)),
         start=run_files.first_start(workdir),
     )

@@ -24,6 +24,12 @@ from posvit_tf.fields import flat
 VERSIONS = ("posvit_tf", "tensorflow", "jax", "keras", "numpy", "tensorflow-datasets")
 REPORT = "report.html"  # a workdir's own page
 LOCK = ".lock"  # of a workdir; its last line names the process that worked there last
+# Fields of a result that its readers use, by task; a claims run has no pictures.
+RESULT_FIELDS = {
+    "classify": "config captions seed steps epochs parameters eval test.accuracy test.loss test.examples "
+    "seconds",
+    "claims": "config",
+}
 UNWRITABLE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
@@ -123,6 +129,29 @@ def read_json(path: Path) -> dict:
     return content
 
 
+def lacking(content: dict, fields: str) -> str:
+    """Those of some dotted fields, with spaces between them, that a nested dict does not have."""
+    known = flat(content).keys() | content.keys()
+    return ", ".join(field for field in fields.split() if field not in known)
+
+
+def read_config(workdir: Path, fields: str = "task") -> dict:
+    """The content of config.json, with some dotted fields at least, spaces between them.
+
+    Raises:
+        UserError: the file is missing, damaged or of another version.
+    """
+    path = workdir / "config.json"
+    content = read_json(path)
+    missing = lacking(content, fields)
+    if missing:
+        raise UserError(
+            f"{path} lacks {missing}: it is of another version of posvit_tf or was changed; bring it "
+            "back, name another workdir, or train again"
+        )
+    return content
+
+
 def read_result(workdir: Path) -> dict:
     """The content of result.json.
 
@@ -135,10 +164,13 @@ def read_result(workdir: Path) -> dict:
             "command to the end"
         )
     content = read_json(workdir / "result.json")
-    if "task" not in content:
+    missing = lacking(
+        content, f"task {RESULT_FIELDS.get(str(content.get('task')), 'config captions')}"
+    )
+    if missing:
         raise UserError(
-            f"{workdir / 'result.json'} is damaged: delete it, and the same command makes it again from "
-            "the checkpoints"
+            f"{workdir / 'result.json'} is damaged: delete it, and the same command makes it again (it "
+            f"lacks {missing})"
         )
     return content
 
@@ -225,6 +257,7 @@ def first_start(workdir: Path) -> Start:
     try:
         moment, line, versions, commit = path.read_text().partition("\n\n")[0].splitlines()
         pairs = dict(word.split("=", 1) for word in versions.split())
+        shlex.split(line)  # `Start.again` does
     except (OSError, ValueError) as error:
         raise UserError(
             f"{path} cannot be read ({error}): name the workdir of a run, or bring the file back"

@@ -195,10 +195,12 @@ def test_a_run_of_half_precision_is_loaded_in_float32(workdir, tmp_path):
     [
         ({}, "holds no run"),
         ({"config.json": "{}"}, "not finished: go on with it"),
-        ({"config.json": "{}", "result.json": '{"task": "associate"}'}, "task associate: only a"),
         (
-            {"config.json": '{"data": {"cell_size": 4}}', "result.json": '{"task": "classify"}'},
-            r"saw permuted images \(data.cell_size=4\)",
+            {
+                "config.json": "{}",
+                "result.json": '{"task": "associate", "config": "spatial", "captions": {}}',
+            },
+            "task associate: only a",
         ),
     ],
 )
@@ -208,6 +210,23 @@ def test_a_folder_without_a_finished_classifier_is_one_line(left, message, tmp_p
     assert cli.main(["posvit", "export", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert re.fullmatch(f"error: .*{message}.*\n", error)
+
+
+def test_what_is_not_exported_of_a_classifier_is_one_line(workdir, tmp_path, capsys):
+    config, result = (
+        json.loads((workdir / f"{name}.json").read_text()) for name in ("config", "result")
+    )
+    permuted = config | {"data": config["data"] | {"cell_size": 4}}
+    for changed, left, message in (
+        (permuted, result, r"saw permuted images (data.cell_size=4)"),
+        ({}, result, "config.json lacks task"),
+        (config, {"task": "classify"}, "result.json is damaged"),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(changed))
+        (tmp_path / "result.json").write_text(json.dumps(left))
+        assert cli.main(["posvit", "export", str(tmp_path)]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1 and message in error
 
 
 def test_formats_that_cannot_be_written_are_told_before_any_work(monkeypatch):
