@@ -33,6 +33,7 @@ LOOK = """
 onload = () => {
   const facts = [...document.querySelectorAll("iframe")].map(({contentDocument: page}) => ({
     width: page.documentElement.scrollWidth,
+    scrolled: [...page.querySelectorAll(".scroll")].filter(b => b.scrollWidth > b.clientWidth).length,
     pictures: page.images.length,
     broken: [...page.images].filter(picture => !picture.naturalWidth).length,
     text: page.body.innerText,
@@ -177,12 +178,14 @@ def test_a_browser_shows_every_picture_within_a_phones_width_and_has_no_complain
     facts, console = look(pages, tmp_path)
     assert not console
     for fact, pictures in zip(facts, (2 + 1 + 2 + 16, 2 + 1 + 24, 2, 3), strict=True):
-        assert fact["width"] <= PHONE and not fact["broken"] and fact["pictures"] >= pictures
+        assert fact["width"] <= PHONE and not fact["scrolled"]
+        assert not fact["broken"] and fact["pictures"] >= pictures
     assert NAMES[0] in facts[1]["text"]
 
     bad = tmp_path / "bad.html"
     bad.write_text(
         '<img src="data:image/png;base64,AA"><p style="width:900px">x<script>x.y</script>'
+        '<div class="scroll" style="overflow:auto; width:90px"><p style="width:900px">x</div>'
     )
     (fact,), console = look([bad], tmp_path)
-    assert fact["width"] > PHONE and fact["broken"] == 1 and console
+    assert fact["width"] > PHONE and fact["broken"] == fact["scrolled"] == 1 and console
