@@ -10,9 +10,10 @@ from posvit_tf.config import complete
 from posvit_tf.data import sources
 from posvit_tf.data.splits import Source, Split
 from posvit_tf.errors import UserError
-from posvit_tf.fields import flat
 from posvit_tf.models.build import build
 from posvit_tf.training import checkpoint, run_files
+
+FIELDS = "task model.name data.name precision"  # of its config; others have defaults
 
 
 class Loaded(NamedTuple):
@@ -34,14 +35,7 @@ def load(workdir: str | Path, precision: str = "") -> Loaded:
         UserError: the folder holds no trained run, or one of another version.
     """
     workdir = Path(workdir).expanduser()
-    recorded = run_files.read_json(workdir / "config.json")
-    lacking = {"task", "model.name", "data.name", "precision"} - flat(recorded).keys()
-    if lacking:
-        raise UserError(
-            f"{workdir / 'config.json'} lacks {', '.join(sorted(lacking))}: it is of another version of "
-            "posvit_tf or was changed; name another workdir, or train again"
-        )
-    config = ConfigDict(recorded)
+    config = ConfigDict(run_files.read_config(workdir, FIELDS))
     complete(config)
     config.precision = precision or config.precision
     weights, meta = checkpoint.load(workdir / "checkpoints" / "best.npz")

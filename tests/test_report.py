@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import keras
@@ -33,6 +33,7 @@ LOOK = """
 onload = () => {
   const facts = [...document.querySelectorAll("iframe")].map(({contentDocument: page}) => ({
     width: page.documentElement.scrollWidth,
+    scrolled: [...page.querySelectorAll(".scroll")].filter(b => b.scrollWidth > b.clientWidth).length,
     pictures: page.images.length,
     broken: [...page.images].filter(picture => !picture.naturalWidth).length,
     text: page.body.innerText,
@@ -120,17 +121,51 @@ def test_what_has_no_page_is_one_line(workdirs, tmp_path, capsys):
     assert "holds no finished run" in capsys.readouterr().err
     assert main(["posvit", "report", str(workdirs["content"]), str(workdirs["theory"])]) == 2
     assert "task associate" in capsys.readouterr().err
-    damaged = shutil.copytree(workdirs["theory"], tmp_path / "damaged")
-    next((damaged / "plots").glob("*.png")).unlink()
-    for result, message in (
-        (None, ".png cannot be read"),
-        ("{}", "result.json is damaged"),
-        ('{"task": "sweep"}', "runs holds no finished run"),
-    ):
-        if result:
-            (damaged / "result.json").write_text(result)
-        assert main(["posvit", "report", str(damaged)]) == 2
-        assert message in capsys.readouterr().err
+
+
+def remove(path: Path) -> None:
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def holding(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(text)
+
+
+def without(field: str) -> Callable[[Path], object]:
+    def change(path):
+        fields = json.loads(path.read_text())
+        del fields[field]
+        path.write_text(json.dumps(fields))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kinds", "file", "change", "message"),
+    [
+        ("content theory sweep", "config.json", holding("{}"), "config.json lacks task[:,]"),
+        ("content theory sweep", "config.json", holding("[]"), "config.json holds no JSON object"),
+        ("content theory sweep", "result.json", holding("{}"), "result.json is damaged"),
+        ("content theory sweep", "result.json", without("captions"), "is damaged: .*lacks captions"),
+        ("content", "config.json", without("data"), "config.json lacks data.name: "),
+        ("content sweep", "result.json", without("test"), "is damaged: .*lacks test.accuracy, "),
+        ("content theory", "command.txt", remove, "command.txt cannot be read"),
+        ("content theory", "command.txt", holding("date\n'\na=b\nc\n\n"), "command.txt cannot be read"),
+        ("theory", "plots", remove, "plots/.*.png cannot be read"),
+        ("sweep", "", remove, "runs holds no finished run"),
+    ],
+)  # fmt: skip
+def test_a_damaged_workdir_is_one_line(kinds, file, change, message, workdirs, tmp_path, capsys):
+    for kind in kinds.split():
+        workdir = tmp_path / kind
+        run = workdir / "runs/a/seed_0" if kind == "sweep" else workdir
+        shutil.copytree(workdirs["theory" if kind == "theory" else "content"], run)
+        if kind == "sweep":
+            fields = {"task": "sweep", "config": "figure7", "captions": {}}
+            (workdir / "result.json").write_text(json.dumps(fields))
+        change(run / file)
+        assert main(["posvit", "report", str(workdir)]) == 2
+        assert re.fullmatch(f"error: .*{message}.*\n", capsys.readouterr().err)
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="no chromium here; .ci/run installs Debian's")
@@ -143,12 +178,14 @@ def test_a_browser_shows_every_picture_within_a_phones_width_and_has_no_complain
     facts, console = look(pages, tmp_path)
     assert not console
     for fact, pictures in zip(facts, (2 + 1 + 2 + 16, 2 + 1 + 24, 2, 3), strict=True):
-        assert fact["width"] <= PHONE and not fact["broken"] and fact["pictures"] >= pictures
+        assert fact["width"] <= PHONE and not fact["scrolled"]
+        assert not fact["broken"] and fact["pictures"] >= pictures
     assert NAMES[0] in facts[1]["text"]
 
     bad = tmp_path / "bad.html"
     bad.write_text(
         '<img src="data:image/png;base64,AA"><p style="width:900px">x<script>x.y</script>'
+        '<div class="scroll" style="overflow:auto; width:90px"><p style="width:900px">x</div>'
     )
     (fact,), console = look([bad], tmp_path)
-    assert fact["width"] > PHONE and fact["broken"] == 1 and console
+    assert fact["width"] > PHONE and fact["broken"] == fact["scrolled"] == 1 and console

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from posvit_tf.analysis import locality, similarity
+from posvit_tf.text import counted
 
 # Colours that stay apart for colour-blind readers (Okabe and Ito).
 COLORS = {"train": "#999999", "eval": "#0072B2", "test": "#D55E00"}
@@ -54,12 +55,12 @@ def learning_curves(lines: list[dict], path: Path) -> str:
     last = {line["split"]: line for line in lines}
     found = [
         f"{split} accuracy {last[split]['accuracy']:.1%}, loss {last[split]['loss']:.3f}"
-        + (f" ({last[split]['examples']:,} images)" if split != "train" else "")
+        + (f" ({counted(last[split]['examples'], 'image')})" if split != "train" else "")
         for split in ("test", "eval", "train")
         if split in last
     ]
     caption = (
-        f"After {max(line['step'] for line in lines):,} updates: {'; '.join(found)}. Training is "
+        f"After {counted(max(line['step'] for line in lines), 'update')}: {'; '.join(found)}. Training is "
         "measured while the weights change, under any augmentation, dropout and label smoothing: "
         "it may look worse than evaluation."
     )

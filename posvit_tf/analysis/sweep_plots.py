@@ -11,6 +11,7 @@ from matplotlib.ticker import NullLocator
 
 from posvit_tf.analysis.plots import SIGNED, page
 from posvit_tf.analysis.similarity import mean_by_offset
+from posvit_tf.text import counted
 
 # Okabe and Ito: apart for colour-blind readers, too.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
@@ -31,9 +32,9 @@ def boxes(result: dict, title: str, note: str, path: Path) -> str:
     cells = result["cells"]
     groups = list(dict.fromkeys(next(iter(cell["axes"].values())) for cell in cells))
     caption = (
-        f"Test accuracy of {len(result['seeds'])} seeds: line at the median, box from the first to the "
-        "third quartile, whiskers to the least and the greatest, a dot a seed. Beside it the paper's "
-        "median and quartiles of 10 seeds after 200 epochs"
+        f"Test accuracy of {counted(len(result['seeds']), 'seed')}: line at the median, box from the "
+        "first to the third quartile, whiskers to the least and the greatest, a dot a seed. Beside it the "
+        "paper's median and quartiles of 10 seeds after 200 epochs"
         + ("." if result["scale"] == "paper" else f", on a scale of its own. {OTHER_SCALE}")
         + (f" {note}" if note else "")
     )
@@ -97,8 +98,8 @@ def lines(result: dict, title: str, note: str, path: Path) -> str:
     groups = list(dict.fromkeys(cell["axes"][first] for cell in cells))
     sides = sorted({cell["axes"][second] for cell in cells})
     caption = (
-        f"Test accuracy, mean over {len(result['seeds'])} seeds, the band one standard deviation up and "
-        "down, where one fixed random permutation of square cells scrambles every image; the largest "
+        f"Test accuracy, mean over {counted(len(result['seeds']), 'seed')}, the band one standard deviation "
+        "up and down, where one fixed random permutation of square cells scrambles every image; the largest "
         "cell is the whole image, as it was. Right: the paper's values."
         + ("" if result["scale"] == "paper" else f" {OTHER_SCALE}")
         + (f" {note}" if note else "")
@@ -149,8 +150,8 @@ def points(result: dict, title: str, note: str, path: Path) -> str:
     cells = sorted(result["cells"], key=lambda cell: cell["accuracy"]["mean"])
     (axis,) = cells[0]["axes"]
     caption = (
-        f"Test accuracy of {len(result['seeds'])} seeds: a dot a seed, the bar mean and one standard "
-        "deviation up and down. Right: seconds of training a run, mean over the seeds."
+        f"Test accuracy of {counted(len(result['seeds']), 'seed')}: a dot a seed, the bar mean and one "
+        "standard deviation up and down. Right: seconds of training a run, mean over the seeds."
         + ("" if result["scale"] == "paper" else " A short training on few images.")
         + (f" {note}" if note else "")
     )
@@ -213,10 +214,10 @@ def maps(
         for line in table
     ]
     caption = (
-        f"Near patches are related beyond chance in so many of {seeds} seeds: {'; '.join(verdicts)}. "
-        "Upper row of each model: how one patch (dot) relates to all, as in the paper's figure 8, "
-        "where permuted images leave noise that the inverse permutation turns into a smooth blob. "
-        "Lower row: the mean over all patches by offset from the patch (dot). Vanilla: cosine "
+        f"Near patches are related beyond chance in so many of {counted(seeds, 'seed')}: "
+        f"{'; '.join(verdicts)}. Upper row of each model: how one patch (dot) relates to all, as in the "
+        "paper's figure 8, where permuted images leave noise that the inverse permutation turns into a "
+        "smooth blob. Lower row: the mean over all patches by offset from the patch (dot). Vanilla: cosine "
         "similarity of the position encodings; positional: attention scores less the row's mean, "
         "averaged over heads and layers. Seed 0 is shown; above each pair the correlation with "
         "nearness, mean and standard deviation over the seeds, and in brackets the largest of 99 random "

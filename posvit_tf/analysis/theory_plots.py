@@ -5,8 +5,10 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import MaxNLocator
 
 from posvit_tf.analysis.plots import SIGNED, page
+from posvit_tf.text import counted
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers, each with a line style.
 STYLES = {
@@ -31,11 +33,25 @@ def by_set(A: np.ndarray, partition: np.ndarray) -> np.ndarray:
     return A[np.ix_(order, order)]
 
 
-def draw_matrix(axes: Axes, A: np.ndarray, title: str, name: str):
-    """Shows A off the diagonal, colours symmetric around 0."""
-    values = off_diagonal(A)
+def draw_values(axes: Axes, values: np.ndarray):
+    """Shows (R, C), rows and columns counted from 1, colours symmetric around 0."""
+    rows, cols = values.shape
     limit = max(np.nanmax(np.abs(values)), 1e-12)
-    shown = axes.imshow(values, cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="nearest")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(8, integer=True))
+    return axes.imshow(
+        values,
+        cmap=SIGNED,
+        vmin=-limit,
+        vmax=limit,
+        interpolation="nearest",
+        extent=(0.5, cols + 0.5, rows + 0.5, 0.5),
+    )
+
+
+def draw_matrix(axes: Axes, A: np.ndarray, title: str, name: str):
+    """Shows A off the diagonal."""
+    shown = draw_values(axes, off_diagonal(A))
     axes.set_title(title, size=10)
     axes.set_xlabel(f"patch j{name}")
     axes.set_ylabel(f"patch i{name}")
@@ -62,10 +78,12 @@ def found_and_sorted(A: np.ndarray, partition: np.ndarray, path: Path) -> str:
 def position_row(A: np.ndarray, partition: np.ndarray, grid: tuple[int, int], path: Path) -> str:
     """The row of A of one position over the grid; frames mark its true set."""
     rows, cols = grid
-    i = (rows // 2) * cols + cols // 2
+    row, col = rows // 2, cols // 2
+    i = row * cols + col
     caption = (
-        f"Row {i} of A laid over the {rows} x {cols} grid of patches. The dot is the position "
-        "itself, whose own score is fixed and left white; frames mark the true set it belongs to."
+        f"How the patch at row {row + 1}, column {col + 1} (dot) scores the others: row {i + 1} of A "
+        f"laid over the {rows} x {cols} grid of patches. Its own score is fixed and left white; frames "
+        "mark the true set it belongs to."
     )
     scale = 3.8 / max(rows, cols)
     width, height = cols * scale, rows * scale
@@ -73,19 +91,15 @@ def position_row(A: np.ndarray, partition: np.ndarray, grid: tuple[int, int], pa
         max(width + 2.4, 6.0), height + 0.7, "Where one position looks", caption
     )
     axes = add_axes(0.8, 0.55, width, height)
-    row = off_diagonal(A)[i].reshape(grid)
-    limit = max(np.nanmax(np.abs(row)), 1e-12)
-    shown = axes.imshow(row, cmap=SIGNED, vmin=-limit, vmax=limit, interpolation="nearest")
+    shown = draw_values(axes, off_diagonal(A)[i].reshape(grid))
     for j in np.flatnonzero(partition == partition[i]):
-        corner = (j % cols - 0.47, j // cols - 0.47)
+        corner = (j % cols + 0.53, j // cols + 0.53)
         axes.add_patch(Rectangle(corner, 0.94, 0.94, fill=False, edgecolor="black", linewidth=1.8))
-    axes.plot(i % cols, i // cols, "o", color="black", markersize=5)
+    axes.plot(col + 1, row + 1, "o", color="black", markersize=5)
     axes.set_xlabel("column")
     axes.set_ylabel("row")
-    axes.set_xticks(range(0, cols, max(1, cols // 8)))
-    axes.set_yticks(range(0, rows, max(1, rows // 8)))
     bar = figure.colorbar(shown, cax=add_axes(width + 1.0, 0.55, 0.15, height))
-    bar.set_label(f"$A_{{{i},j}}$")
+    bar.set_label(f"$A_{{{i + 1},j}}$")
     figure.savefig(path)
     return caption
 
@@ -188,7 +202,7 @@ def transfer_curves(sizes: tuple[int, ...], errors: dict[str, np.ndarray], path:
     seeds = len(next(iter(errors.values())))
     caption = (
         "Test error on a new feature whose sets are those on which A was learned: median over "
-        f"{seeds} seed{'s' * (seeds > 1)}, bands from the least to the greatest. Errors below 0.0001 "
+        f"{counted(seeds, 'seed')}, bands from the least to the greatest. Errors below 0.0001 "
         "are drawn there."
     )
     figure, add_axes = page(9.6, 4.2, "Transfer of the learned attention", caption)

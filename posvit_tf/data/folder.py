@@ -15,6 +15,7 @@ from posvit_tf.data.pictures import Pictures, size
 from posvit_tf.data.scan import Verdict, scan
 from posvit_tf.data.splits import Source, cut, infos
 from posvit_tf.errors import UserError
+from posvit_tf.text import counted
 
 SPLITS = {"train": "train", "val": "val", "validation": "val", "eval": "val", "test": "test"}
 HELD_OUT = 0.1  # share of each class that makes val, and test, where they are not given
@@ -96,8 +97,8 @@ def find(data: ConfigDict) -> Folder:
     class_names = tuple(sorted({name for _, name in places}, key=_natural))
     if len(class_names) < 2:
         raise UserError(
-            f"{root} holds {len(class_names)} class folders ({', '.join(class_names) or 'none'}): put the "
-            "pictures of each class into a folder of its own, two classes at least"
+            f"{root} holds {counted(len(class_names), 'class folder')} ({', '.join(class_names) or 'none'}): "
+            "put the pictures of each class into a folder of its own, two classes at least"
         )
     odd = [
         name for name in class_names if name.encode(errors="ignore").decode().splitlines() != [name]
@@ -259,7 +260,7 @@ def _cut(
         numbers = numbers[(given[numbers] == "train") | (given[numbers] == "")]
         if len(numbers) <= len(missing):
             raise UserError(
-                f"class {class_name!r} holds {len(numbers)} whole pictures, too few for train"
+                f"class {class_name!r} holds {counted(len(numbers), 'whole picture')}, too few for train"
                 + "".join(f" and {name}" for name in missing)
                 + f": add pictures ({len(missing) + 1} at least) or remove its folder"
             )
@@ -284,7 +285,8 @@ def _warn_of_copies(files: list[str], digests: np.ndarray, splits: dict[str, np.
         copies = [number for number in splits[name] if digests[number] in train]
         if copies:
             print(
-                f"warning: {len(copies)} of {len(splits[name])} pictures of {name} are in train, too, byte "
-                f"by byte ({files[copies[0]]} is {files[train[digests[copies[0]]]]}): its figures flatter",
+                f"warning: train holds {len(copies)} of the {counted(len(splits[name]), 'picture')} of "
+                f"{name}, too, byte by byte ({files[copies[0]]} is {files[train[digests[copies[0]]]]}): the "
+                f"figures of {name} flatter",
                 file=sys.stderr,
             )

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +14,8 @@ import PIL
 from posvit_tf.data.pictures import decode
 from posvit_tf.errors import UserError
 
-AT_ONCE = 10_000  # files between two lines that tell how far it is
+AT_ONCE = 1_000  # files
+KEEP_SECONDS = 30.0  # between two lines that tell how far it is; what came before them is kept
 
 
 class Verdict(NamedTuple):
@@ -36,14 +38,16 @@ def scan(root: Path, files: list[str]) -> list[Verdict]:
     """The verdict on each file, from the cache where it was whole and has not changed since.
 
     The cache is pictures-*.json in $XDG_CACHE_HOME/posvit_tf, or ~/.cache/posvit_tf: the folder
-    itself may be read-only. An interrupted scan keeps what it has decoded.
+    itself may be read-only. An interrupted scan keeps what it has decoded, a killed one all but the
+    last KEEP_SECONDS and AT_ONCE files.
 
     Args:
         root: the folder of the pictures.
         files: paths below it.
     """
     cache = cache_file(root)
-    known = _recall(cache)
+    recalled = _recall(cache)
+    known = {file: recalled[file] for file in files if file in recalled}
     new = [
         file
         for file in files
@@ -52,16 +56,19 @@ def scan(root: Path, files: list[str]) -> list[Verdict]:
     if new:
         print(f"pictures: {len(new)} of {len(files)} files to check", flush=True)
     pool = ThreadPoolExecutor(os.cpu_count())  # Pillow decodes outside Python's lock
+    kept = time.monotonic()
     try:
         for start in range(0, len(new), AT_ONCE):
             part = new[start : start + AT_ONCE]
             known.update(zip(part, pool.map(_judge, [root / file for file in part]), strict=True))
-            if start + AT_ONCE < len(new):
+            if start + AT_ONCE < len(new) and time.monotonic() - kept >= KEEP_SECONDS:
                 print(f"pictures: {start + AT_ONCE} of {len(new)} files checked", flush=True)
+                _remember(cache, known)
+                kept = time.monotonic()
     finally:
         pool.shutdown(cancel_futures=True)
         if new:
-            _remember(cache, {file: known[file] for file in files if file in known})
+            _remember(cache, known)
     return [known[file] for file in files]
 
 

@@ -12,6 +12,7 @@ import tensorflow_datasets as tfds
 from ml_collections import ConfigDict
 
 from posvit_tf.errors import UserError
+from posvit_tf.text import counted
 
 if TYPE_CHECKING:
     from posvit_tf.data.pictures import Pictures
@@ -112,7 +113,7 @@ def cut(
         if outside.size:
             raise UserError(
                 f"label {split.labels[outside[0]]} at index {outside[0]} of {data.name} "
-                f"{specs[role]!r} is outside its {len(class_names)} classes "
+                f"{specs[role]!r} is outside its {counted(len(class_names), 'class')} "
                 f"(0 to {len(class_names) - 1}): correct the labels or the list of class names"
             )
     if opened:
@@ -142,7 +143,9 @@ def _pieces(field: str, spec: str, infos: Mapping[str, tfds.core.SplitInfo]) -> 
     try:
         instructions = tfds.core.ReadInstruction.from_spec(spec).to_absolute(infos)
     except (ValueError, NotImplementedError) as error:
-        known = ", ".join(f"{name} ({info.num_examples} examples)" for name, info in infos.items())
+        known = ", ".join(
+            f"{name} ({counted(info.num_examples, 'example')})" for name, info in infos.items()
+        )
         raise UserError(
             f"{field}={spec!r} is not a split: use {known}, or a part such as 'train[:96%]'"
         ) from error

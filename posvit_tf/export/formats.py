@@ -124,6 +124,7 @@ def write(name: str, folder: Path, model: keras.Model) -> None:
         command = [sys.executable, "-m", "tf2onnx.convert", f"--saved-model={saved_model}"]
         command += ["--signature_def=serving_default", f"--opset={ONNX_OPSET}", f"--output={path}"]
         run(command, "tf2onnx could not convert the model")
+        name_batch(path)
     else:
         for file, optimizations in ((path, []), (folder / INT8.file, [tf.lite.Optimize.DEFAULT])):
             converter = tf.lite.TFLiteConverter.from_saved_model(
@@ -131,6 +132,16 @@ def write(name: str, folder: Path, model: keras.Model) -> None:
             )
             converter.optimizations = optimizations
             file.write_bytes(converter.convert())
+
+
+def name_batch(path: Path) -> None:
+    """Names the first axis of an ONNX file's inputs and outputs `batch`; tf2onnx numbers it, unk__318."""
+    import onnx  # not above: tf2onnx brings it
+
+    model = onnx.load(path)
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+    onnx.save(model, path)
 
 
 def in_a_fresh_process(made: Format, folder: Path, images: Path, count: int) -> np.ndarray:

@@ -1,5 +1,6 @@
 """From a workdir to its export: written beside the old one, checked, and put in its place."""
 
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,11 +18,13 @@ from posvit_tf.export import card, formats
 from posvit_tf.export.card import megabytes
 from posvit_tf.export.signatures import Signatures
 from posvit_tf.models.vit import frozen
+from posvit_tf.text import counted
 from posvit_tf.training import run_files
 
 COMPARED = 1000  # images at most on which a file is compared with the model
 TOLERANCE = 1e-4  # of a logit
 ROUNDS = 10
+SCRATCH = ".export-"
 
 
 @pictures.noticed()
@@ -40,11 +43,12 @@ def export(workdir: Path, names: list[str]) -> Path:
         The folder.
 
     Raises:
-        UserError: no such run, an extra is missing, a file cannot be written or differs from the model.
+        UserError: no such run, another process at work there, an extra is missing, a file cannot be
+            written or differs from the model.
     """
     chosen = formats.choose(names)
     result = finished(workdir)
-    recorded = run_files.read_json(workdir / "config.json")
+    recorded = run_files.read_config(workdir, trained.FIELDS)
     if recorded["data"].get("cell_size"):
         raise UserError(
             f"the run in {workdir} saw permuted images (data.cell_size={recorded['data']['cell_size']}), and "
@@ -53,8 +57,7 @@ def export(workdir: Path, names: list[str]) -> Path:
     loaded, source = trained.load_with_data(workdir, precision="float32")
     target = workdir / "export"
     try:
-        # In the workdir, so that putting the export in its place is a rename.
-        with tempfile.TemporaryDirectory(dir=workdir, prefix=".export-") as scratch:
+        with run_files.locked(workdir), scratch_folder(workdir) as scratch:
             folder = Path(scratch, "export")
             folder.mkdir()
             facts = fill(folder, Path(scratch, "images.npy"), loaded, source, chosen)
@@ -72,6 +75,15 @@ def export(workdir: Path, names: list[str]) -> Path:
         raise UserError(f"cannot write {target} ({error.message}): make room") from error
     print(f"export: {target}")
     return target
+
+
+def scratch_folder(workdir: Path) -> tempfile.TemporaryDirectory:
+    """A folder in a locked workdir, so that putting the export in its place is a rename."""
+    for left in workdir.glob(
+        f"{SCRATCH}*"
+    ):  # of an export that was killed: no other holds the lock
+        shutil.rmtree(left)
+    return tempfile.TemporaryDirectory(dir=workdir, prefix=SCRATCH)
 
 
 def fill(
@@ -98,8 +110,8 @@ def fill(
         quantised_size = size(folder / formats.INT8.file)
         print(
             f"{formats.INT8.file}: {megabytes(quantised_size)}, accuracy "
-            f"{accuracies['int8']:.4f}, of float32 {accuracies['float32']:.4f}, over {len(images)} "
-            f"{split} images",
+            f"{accuracies['int8']:.4f}, of float32 {accuracies['float32']:.4f}, over "
+            f"{counted(len(images), f'{split} image')}",
             flush=True,
         )
     return card.Facts(split, len(images), accuracies, ROUNDS, costs, files, quantised_size)
@@ -123,10 +135,10 @@ def finished(workdir: Path) -> dict:
             f"the run in {workdir} is not finished: go on with it by its command, "
             f"in {workdir / 'command.txt'}, with --workdir={workdir}"
         )
-    result = run_files.read_json(workdir / "result.json")
-    if result.get("task") != "classify":
+    result = run_files.read_result(workdir)
+    if result["task"] != "classify":
         raise UserError(
-            f"{workdir} holds a run of the task {result.get('task')}: only a run on images, such as "
+            f"{workdir} holds a run of the task {result['task']}: only a run on images, such as "
             "--config=digits, leaves a model to export"
         )
     return result
@@ -197,7 +209,7 @@ def compare(
     row = card.Compared(made.file, size(folder / made.file), difference, agreement, count)
     print(
         f"{row.file}: {megabytes(row.bytes)}, in a fresh process: largest difference of a logit "
-        f"{difference:.1e}, top-1 agreement {agreement:.2%} of {count} images",
+        f"{difference:.1e}, top-1 agreement {agreement:.2%} of {counted(count, 'image')}",
         flush=True,
     )
     if not difference <= TOLERANCE or agreement < 1:

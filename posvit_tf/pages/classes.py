@@ -113,7 +113,9 @@ def section(test: Split, logits: np.ndarray, names: Sequence[str]) -> dict:
     mistakes = [
         {
             "picture": html.photo(image),
-            "name": f"image {i}" if test.files is None else file_name(test.files[i]),
+            "name": f"image {i + 1} of {len(predicted)}"
+            if test.files is None
+            else file_name(test.files[i]),
             "true": names[test.labels[i]],
             "predicted": names[predicted[i]],
             "probability": float(probability[i]),

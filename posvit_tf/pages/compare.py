@@ -32,7 +32,7 @@ def read(workdir: Path) -> dict:
             f"{workdir} is a run of task {result['task']}: a comparison takes classification runs "
             "only; name it alone for a page of its own"
         )
-    config = flat(run_files.read_json(workdir / "config.json"))
+    config = flat(run_files.read_config(workdir))
     return {
         "workdir": workdir,
         "result": result,

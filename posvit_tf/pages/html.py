@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from posvit_tf.errors import UserError
+from posvit_tf.text import counted
 from posvit_tf.training import logbook
 
 SIDE = 128  # pixels, of a photo at most
@@ -98,6 +99,7 @@ def number(value) -> str:
 
 
 TEMPLATES.filters |= {
+    "counted": counted,
     "number": number,
     "shell": lambda path: shlex.quote(str(path)),
     "duration": logbook.duration,

@@ -14,7 +14,7 @@ def figures(result: dict, prefix: str = "") -> list[tuple[str, str]]:
     rows = []
     for name, value in result.items():
         if isinstance(value, dict) and "per_seed" in value:
-            rows.append((prefix + name, told(value)))
+            rows.append((prefix + name, told(value).replace("+-", "\N{PLUS-MINUS SIGN}")))
         elif isinstance(value, dict):
             rows += figures(value, f"{prefix}{name}.")
         else:
@@ -52,6 +52,6 @@ def write(workdir: Path) -> Path:
             (html.data_uri("image/png", pictures[name]), caption)
             for name, caption in captions.items()
         ],
-        config=flat(run_files.read_json(workdir / "config.json")),
+        config=flat(run_files.read_config(workdir)),
         start=run_files.first_start(workdir),
     )

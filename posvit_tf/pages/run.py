@@ -56,7 +56,7 @@ def write(
         UserError: a file of the workdir is missing or damaged, or the page cannot be written.
     """
     result = run_files.read_result(workdir)
-    config = run_files.read_json(workdir / "config.json")
+    config = run_files.read_config(workdir)
     lines = logbook.read_lines(workdir / "metrics.jsonl")
     order = permute.pixel_order(config["data"], test.images.shape)
     columns, rows = html.table(last_of_each_epoch(lines))

@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from ml_collections import ConfigDict
 
@@ -24,6 +24,12 @@ from posvit_tf.fields import flat
 VERSIONS = ("posvit_tf", "tensorflow", "jax", "keras", "numpy", "tensorflow-datasets")
 REPORT = "report.html"  # a workdir's own page
 LOCK = ".lock"  # of a workdir; its last line names the process that worked there last
+# Fields of a result that its readers use, by task; a claims run has no pictures.
+RESULT_FIELDS = {
+    "classify": "config captions seed steps epochs parameters eval test.accuracy test.loss test.examples "
+    "seconds",
+    "claims": "config",
+}
 UNWRITABLE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
@@ -50,29 +56,40 @@ def finished(workdir: Path, config: ConfigDict) -> dict | None:
 
 
 @contextlib.contextmanager
-def claimed(workdir: Path, config: ConfigDict) -> Iterator[None]:
-    """Inside, the workdir is this process's own, with config.json and command.txt.
+def locked(workdir: Path) -> Iterator[TextIO]:
+    """Inside, the workdir is this process's own; gives the open lock file.
 
     The operating system gives it up when the process ends, however it ends.
 
     Raises:
-        UserError: another run is at work there, or the folder cannot be written.
+        UserError: another run or export is at work there.
+    """
+    with open(workdir / LOCK, "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"another run or export is at work in {workdir}: wait for it or choose another workdir"
+            ) from None
+        except OSError as error:
+            print(
+                f"warning: {workdir} cannot be locked ({error.strerror}): "
+                "see to it that no second run or export works there",
+                file=sys.stderr,
+            )
+        yield lock
+
+
+@contextlib.contextmanager
+def claimed(workdir: Path, config: ConfigDict) -> Iterator[None]:
+    """`locked` for a run, with config.json and command.txt in the workdir.
+
+    Raises:
+        UserError: another run or export is at work there, or the folder cannot be written.
     """
     try:
         workdir.mkdir(parents=True, exist_ok=True)
-        with open(workdir / LOCK, "a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(
-                    f"another run is at work in {workdir}: wait for it or choose another --workdir"
-                ) from None
-            except OSError as error:
-                print(
-                    f"warning: {workdir} cannot be locked ({error.strerror}): "
-                    "see to it that no second run works there",
-                    file=sys.stderr,
-                )
+        with locked(workdir) as lock:
             lock.write(f"{platform.node()} {os.getpid()} {time.time_ns()}\n")
             lock.flush()
             with open(workdir / "command.txt", "a") as file:
@@ -112,6 +129,29 @@ def read_json(path: Path) -> dict:
     return content
 
 
+def lacking(content: dict, fields: str) -> str:
+    """Those of some dotted fields, with spaces between them, that a nested dict does not have."""
+    known = flat(content).keys() | content.keys()
+    return ", ".join(field for field in fields.split() if field not in known)
+
+
+def read_config(workdir: Path, fields: str = "task") -> dict:
+    """The content of config.json, with some dotted fields at least, spaces between them.
+
+    Raises:
+        UserError: the file is missing, damaged or of another version.
+    """
+    path = workdir / "config.json"
+    content = read_json(path)
+    missing = lacking(content, fields)
+    if missing:
+        raise UserError(
+            f"{path} lacks {missing}: it is of another version of posvit_tf or was changed; bring it "
+            "back, name another workdir, or train again"
+        )
+    return content
+
+
 def read_result(workdir: Path) -> dict:
     """The content of result.json.
 
@@ -124,10 +164,13 @@ def read_result(workdir: Path) -> dict:
             "command to the end"
         )
     content = read_json(workdir / "result.json")
-    if "task" not in content:
+    missing = lacking(
+        content, f"task {RESULT_FIELDS.get(str(content.get('task')), 'config captions')}"
+    )
+    if missing:
         raise UserError(
-            f"{workdir / 'result.json'} is damaged: delete it, and the same command makes it again from "
-            "the checkpoints"
+            f"{workdir / 'result.json'} is damaged: delete it, and the same command makes it again (it "
+            f"lacks {missing})"
         )
     return content
 
@@ -214,6 +257,7 @@ def first_start(workdir: Path) -> Start:
     try:
         moment, line, versions, commit = path.read_text().partition("\n\n")[0].splitlines()
         pairs = dict(word.split("=", 1) for word in versions.split())
+        shlex.split(line)  # `Start.again` does
     except (OSError, ValueError) as error:
         raise UserError(
             f"{path} cannot be read ({error}): name the workdir of a run, or bring the file back"

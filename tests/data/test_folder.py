@@ -2,6 +2,7 @@ import itertools
 import os
 import re
 import shutil
+import signal
 
 import numpy as np
 import pytest
@@ -109,9 +110,9 @@ def test_a_class_called_train_is_a_class(album):
     ("places", "message"),
     [
         ({}, "holds 0 class folders (none): put"),
-        ({"a": 3}, "holds 1 class folders (a): put"),
+        ({"a": 3}, "holds 1 class folder (a): put"),
         ({"a": 3, "b": 0}, "class 'b' holds 0 whole pictures, too few for train and test and val"),
-        ({"a": 2, "b": 9}, "class 'a' holds 2 whole pictures, too few for train and test and val"),
+        ({"a": 1, "b": 9}, "class 'a' holds 1 whole picture, too few for train and test and val"),
         ({"train/a": 3, "train/b": 3, "c": 3}, "holds c, train: keep class folders alone, or train"),
         ({"val/a": 3, "test/a": 3}, "holds test, val: keep class folders alone, or train"),
         ({"train/a": 3, "val/a": 3, "eval/a": 3}, "holds eval, train, val: keep"),
@@ -211,6 +212,27 @@ def test_the_verdict_is_kept_and_asked_again_only_for_what_changed(spoilt, monke
     assert len(decoded) == 14
 
 
+def test_a_killed_scan_keeps_the_parts_that_it_finished(album, monkeypatch):
+    album("a", 10)
+    files, asked = [f"a/{i}.png" for i in range(10)], itertools.count(1)
+    monkeypatch.setattr(scan, "AT_ONCE", 4)
+    monkeypatch.setattr(scan, "KEEP_SECONDS", 0)
+
+    def killed_at_the_seventh(path):
+        return decode(path) if next(asked) < 7 else os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(scan, "decode", killed_at_the_seventh)
+    child = os.fork()
+    if not child:
+        scan.scan(album.root, files)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    decoded = []
+    monkeypatch.setattr(scan, "decode", lambda path: decoded.append(path.name) or decode(path))
+    assert not any(verdict.reason for verdict in scan.scan(album.root, files))
+    assert sorted(decoded) == [f"{i}.png" for i in range(4, 10)]
+
+
 def test_without_a_place_for_the_verdict_the_run_goes_on(album, tmp_path, capsys, monkeypatch):
     album("a", 3)
     album("b", 3)
@@ -237,7 +259,7 @@ def test_copies_in_train_and_test_are_told(album, capsys):
     assert not capsys.readouterr().err
     shutil.copy(album.root / "train/a/1.png", album.root / "test/b/copy.png")
     folder.find(data(album.root))
-    assert "1 of 4 pictures of test are in train, too" in capsys.readouterr().err
+    assert "train holds 1 of the 4 pictures of test, too" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

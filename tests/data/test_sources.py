@@ -66,7 +66,7 @@ def test_an_unknown_split_is_refused(bad):
     with pytest.raises(UserError) as error:
         digits(bad)
     assert f"data.train_split={bad!r} is not a split" in str(error.value)
-    assert "train (1437 examples), test (360 examples)" in str(error.value)
+    assert "train (1,437 examples), test (360 examples)" in str(error.value)
     assert "\n" not in str(error.value)
 
 

@@ -19,6 +19,7 @@ from posvit_tf.data import pictures
 from posvit_tf.errors import UserError
 from posvit_tf.export import formats, write
 from posvit_tf.models.vit import intermediates
+from posvit_tf.training import run_files
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 8, 8, 1), dtype=np.uint8)
 
@@ -161,6 +162,25 @@ def test_a_file_that_differs_is_told_and_the_old_export_stays(workdir, monkeypat
     assert sorted(workdir.rglob("*")) == before
 
 
+def test_what_a_killed_export_left_goes_and_a_second_one_at_once_is_refused(
+    workdir, monkeypatch, capsys
+):
+    left = workdir / ".export-killed"
+    (left / "export").mkdir(parents=True)
+    with run_files.locked(workdir):
+        assert cli.main(["posvit", "export", str(workdir)]) == 2
+    error = capsys.readouterr().err
+    assert f"error: another run or export is at work in {workdir}: wait" in error
+    assert left.exists()  # it may be that of the other one
+
+    def stop(*_):
+        raise UserError("stop")
+
+    monkeypatch.setattr(write, "fill", stop)
+    assert cli.main(["posvit", "export", str(workdir)]) == 2
+    assert not list(workdir.glob(".export-*"))
+
+
 def test_a_run_of_half_precision_is_loaded_in_float32(workdir, tmp_path):
     (tmp_path / "checkpoints").symlink_to(workdir / "checkpoints")
     config = json.loads((workdir / "config.json").read_text())
@@ -175,10 +195,12 @@ def test_a_run_of_half_precision_is_loaded_in_float32(workdir, tmp_path):
     [
         ({}, "holds no run"),
         ({"config.json": "{}"}, "not finished: go on with it"),
-        ({"config.json": "{}", "result.json": '{"task": "associate"}'}, "task associate: only a"),
         (
-            {"config.json": '{"data": {"cell_size": 4}}', "result.json": '{"task": "classify"}'},
-            r"saw permuted images \(data.cell_size=4\)",
+            {
+                "config.json": "{}",
+                "result.json": '{"task": "associate", "config": "spatial", "captions": {}}',
+            },
+            "task associate: only a",
         ),
     ],
 )
@@ -188,6 +210,23 @@ def test_a_folder_without_a_finished_classifier_is_one_line(left, message, tmp_p
     assert cli.main(["posvit", "export", str(tmp_path)]) == 2
     error = capsys.readouterr().err
     assert re.fullmatch(f"error: .*{message}.*\n", error)
+
+
+def test_what_is_not_exported_of_a_classifier_is_one_line(workdir, tmp_path, capsys):
+    config, result = (
+        json.loads((workdir / f"{name}.json").read_text()) for name in ("config", "result")
+    )
+    permuted = config | {"data": config["data"] | {"cell_size": 4}}
+    for changed, left, message in (
+        (permuted, result, r"saw permuted images (data.cell_size=4)"),
+        ({}, result, "config.json lacks task"),
+        (config, {"task": "classify"}, "result.json is damaged"),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(changed))
+        (tmp_path / "result.json").write_text(json.dumps(left))
+        assert cli.main(["posvit", "export", str(tmp_path)]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1 and message in error
 
 
 def test_formats_that_cannot_be_written_are_told_before_any_work(monkeypatch):
@@ -220,24 +259,49 @@ def test_a_full_disk_is_an_error_and_not_the_end_of_the_process():
         write.save_images(Path("/dev/full"), np.zeros((1000, 32, 32, 3), "uint8"))
 
 
-@pytest.mark.slow
-def test_every_format_is_the_model_and_runs_as_its_card_says(workdir, folder, served, monkeypatch):
+@pytest.fixture(scope="module")
+def every_format(workdir, tmp_path_factory):
+    """The run's export in all formats."""
     for module in ("tf2onnx", "onnxruntime", "ai_edge_litert"):
         pytest.importorskip(module)
-    other = shutil.copytree(workdir, folder / "run")
-    assert cli.main(["posvit", "export", str(other), "--formats=keras,onnx,litert"]) == 0
-    export = other / "export"
+    run = shutil.copytree(workdir, tmp_path_factory.mktemp("formats") / "run")
+    assert cli.main(["posvit", "export", str(run), "--formats=keras,onnx,litert"]) == 0
+    return run / "export"
+
+
+@pytest.mark.slow
+def test_every_format_is_the_model_and_runs_as_its_card_says(every_format, served, monkeypatch):
     files = (
         "README.md classes.txt model.keras model.onnx model.tflite model_int8.tflite saved_model"
     )
-    assert sorted(path.name for path in export.iterdir()) == files.split()
-    text = (export / "README.md").read_text()
+    assert sorted(path.name for path in every_format.iterdir()) == files.split()
+    text = (every_format / "README.md").read_text()
     assert "dynamic range" in text
     expected = served["serving_default"](images=tf.constant(IMAGES))["logits"]
-    monkeypatch.chdir(export)
-    for lines in blocks(export / "README.md")[6:]:
+    monkeypatch.chdir(every_format)
+    for lines in blocks(every_format / "README.md")[6:]:
         names = {"images": IMAGES}
         exec(lines, names)
         np.testing.assert_allclose(names["logits"], expected, atol=1e-5)
-    kept = keras.saving.load_model(export / "model.keras")
+    kept = keras.saving.load_model(every_format / "model.keras")
     assert any(layer.name == "positions" for layer in kept.layers)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", [*formats.FORMATS.values(), formats.INT8], ids=lambda m: m.file)
+def test_a_batch_of_any_size_gives_the_same_rows(made, every_format, monkeypatch):
+    monkeypatch.chdir(every_format)
+    images = np.random.default_rng(1).integers(0, 256, (8, 8, 8, 1), dtype=np.uint8)
+    names = {}
+    exec(made.load, names)
+
+    def logits(images):
+        exec(made.call, names | {"images": images}, found := {})
+        return np.asarray(found["logits"])
+
+    alone = np.concatenate([logits(images[i : i + 1]) for i in range(8)])
+    for size in (3, 8, 1):
+        np.testing.assert_allclose(logits(images[:size]), alone[:size], atol=1e-5)
+    if session := names.get("session"):
+        axes = {value.shape[0] for value in (*session.get_inputs(), *session.get_outputs())}
+        assert axes == {"batch"}

@@ -25,7 +25,7 @@ def test_what_is_said_of_the_classes():
     ]
     assert found["pairs"][0] == {"true": "bee", "predicted": "cat", "count": 2, "share": 0.5}
     surest_first = [mistake["name"] for mistake in found["mistakes"]]
-    assert surest_first == ["image 5", "image 6", "image 4", "image 2"]
+    assert surest_first == [f"image {number} of 7" for number in (6, 7, 5, 3)]
     exp = np.exp(4)
     np.testing.assert_allclose(found["mistakes"][0]["probability"], exp / (exp + 2), rtol=1e-6)
     assert (found["wrong"], found["examples"]) == (4, 7)

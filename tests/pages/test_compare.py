@@ -13,7 +13,8 @@ def workdir(tmp_path):
     def make(name, seed, accuracy, task="classify", **model):
         folder = tmp_path / name
         folder.mkdir()
-        result = {"task": task, "seed": seed, "seconds": 60.0, "parameters": 1000, "eval": None}
+        result = {"task": task, "config": "digits", "captions": {}, "seed": seed, "steps": 20}
+        result |= {"epochs": 2.0, "seconds": 60.0, "parameters": 1000, "eval": None}
         result["test"] = {"accuracy": accuracy, "loss": 1.0, "examples": 10}
         config = {"task": task, "seed": seed, "name": f"digits:{name}", "model": model}
         (folder / "result.json").write_text(json.dumps(result))

@@ -161,7 +161,7 @@ def test_ctrl_c_saves_and_the_resumed_run_is_bitwise_equal(
 def test_a_config_of_another_version_is_refused(tmp_path):
     (tmp_path / "config.json").write_text('{"data": {"name": "digits"}}')
     with pytest.raises(
-        UserError, match=r"config.json lacks model.name, precision, task: .* train again"
+        UserError, match=r"config.json lacks task, model.name, precision: .* train again"
     ):
         posvit_tf.load(tmp_path)
 

@@ -115,7 +115,7 @@ def test_a_second_run_in_the_workdir_is_refused(tiny_flags, tmp_path):
     arguments = flags(tiny_flags, workdir, **{"train.epochs": 10_000})
     second = Run(arguments, tmp_path / "second.txt")
     assert second.wait() == 2
-    assert f"error: another run is at work in {workdir}" in second.text()
+    assert f"error: another run or export is at work in {workdir}" in second.text()
     assert (workdir / "command.txt").read_text() == command
     first.signal(signal.SIGKILL)  # the lock goes with the process that held it
     first.wait()
