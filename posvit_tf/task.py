@@ -21,7 +21,13 @@ TASKS = {
 
 
 class Task(Protocol):
-    """What the module of a task holds. Its import, and all but `run` and `page`, need no TensorFlow."""
+    """What the module of a task holds. Its import, and all but `run` and `page`, need no TensorFlow.
+
+    Attributes:
+        RESULT_FIELDS: dotted fields of result.json that `tell` and `page` read, spaces between them.
+    """
+
+    RESULT_FIELDS: str
 
     def declared(self, config: Mapping) -> Mapping[str, Field | Mapping]:
         """The fields that a config of this task has, as far as it is known; a section is a mapping."""

@@ -147,7 +147,7 @@ RESULTS = {
         "task": "classify",
         "test": {"accuracy": 0.5, "loss": 1.0, "examples": 360, "balanced_accuracy": 0.5},
         "eval": None,
-        "captions": {},
+        **dict.fromkeys("seed steps epochs parameters seconds".split(), ()),
     },
     "spatial": {
         "task": "associate",
@@ -155,9 +155,8 @@ RESULTS = {
         **{f: over_seeds([0.5]) for f in ("linear_error", "set_aware_error")},
         "association": {"exact": 1.0, "overlap": over_seeds([1.0, 1.0]), "chance": 0.1},
         "events": {t: over_seeds([None, 3]) for t in ("t1", "t2", "t3")},
-        "captions": {},
     },
-    "figure7:scale=laptop": {"task": "sweep", "cells": [], "differences": [], "captions": {}},
+    "figure7:scale=laptop": {"task": "sweep", "cells": [], "differences": []},
     "claims": {"task": "claims", "claims": [{"holds": True}]},
 }
 
@@ -169,6 +168,7 @@ def test_a_finished_run_is_told_without_tensorflow(tmp_path):
         workdir.mkdir()
         plain = cli.run_files.plain(config.load(name))
         (workdir / "config.json").write_text(json.dumps(plain))
+        result = {**result, "config": name, "captions": {}}
         (workdir / "result.json").write_text(json.dumps(result))
         calls.append(([f"--config={name}", f"--workdir={workdir}"], 0))
     told = lightly(*calls)
@@ -180,6 +180,7 @@ def test_every_task_is_a_task():
         assert task.find(name).__name__ == module
         for function in ("declared", "check", "run", "tell", "page"):
             assert callable(getattr(task.find(name), function))
+        assert task.find(name).RESULT_FIELDS.split()
 
 
 OWN = '''"""A config of one's own.
@@ -282,7 +283,7 @@ sys.exit(cli.main(["main.py", "--config=digits", "--workdir={tmp_path}"]))
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith("error: TensorFlow is not installed here: `pip install")
+    assert line.startswith("error: tensorflow is not installed here: `pip install")
 
 
 def test_several_processes_need_a_workdir_that_all_see(monkeypatch, capsys):

@@ -18,8 +18,9 @@ from posvit_tf.training import run_files
 if TYPE_CHECKING:
     from posvit_tf.theory.processes import Run
 
-__all__ = ["check", "declared", "page", "run", "tell"]
+__all__ = ["RESULT_FIELDS", "check", "declared", "page", "run", "tell"]
 
+RESULT_FIELDS = "config captions"
 PROCESS = Field(
     "realistic",
     "what is trained, from where, on what risk",

@@ -10,7 +10,7 @@ from posvit_tf.fields import Field
 from posvit_tf.tasks.theory_runs import SEEDS, page, seeds
 from posvit_tf.training import run_files
 
-__all__ = ["check", "declared", "page", "run", "tell"]
+__all__ = ["RESULT_FIELDS", "check", "declared", "page", "run", "tell"]
 
 
 class Row(NamedTuple):
@@ -20,6 +20,9 @@ class Row(NamedTuple):
     setting: str
     found: str
     holds: bool
+
+
+RESULT_FIELDS = "config claims"
 
 
 def declared(config: Mapping) -> dict[str, Field]:

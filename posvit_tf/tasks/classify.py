@@ -10,6 +10,11 @@ from posvit_tf.models import fields as model_fields
 from posvit_tf.training import run_files
 from posvit_tf.training.fields import RUN
 
+RESULT_FIELDS = (
+    "config captions seed steps epochs parameters eval seconds "
+    "test.accuracy test.loss test.examples"
+)
+
 
 def declared(config: Mapping) -> dict:
     """As `task.Task`."""

@@ -12,9 +12,12 @@ from posvit_tf.tasks.theory_runs import check, page
 from posvit_tf.theory.settings import from_config
 from posvit_tf.training import run_files
 
-__all__ = ["check", "declared", "page", "run", "tell"]
+__all__ = ["RESULT_FIELDS", "check", "declared", "page", "run", "tell"]
 
 LINEAR = Field(100.0, "weight of u in the label's phi(u) = u^3 + linear u", least=0)
+
+
+RESULT_FIELDS = "config captions"
 
 
 def declared(config: Mapping) -> dict[str, Field]:

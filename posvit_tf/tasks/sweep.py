@@ -32,6 +32,9 @@ FIELDS = {
 }
 
 
+RESULT_FIELDS = "config captions"
+
+
 def declared(config: Mapping) -> dict[str, Field]:
     """As `task.Task`."""
     return FIELDS

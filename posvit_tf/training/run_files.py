@@ -17,6 +17,7 @@ from typing import NamedTuple, TextIO
 
 from ml_collections import ConfigDict
 
+from posvit_tf import task
 from posvit_tf.config import complete
 from posvit_tf.errors import UserError
 from posvit_tf.fields import flat
@@ -24,12 +25,6 @@ from posvit_tf.fields import flat
 VERSIONS = ("posvit_tf", "tensorflow", "jax", "keras", "numpy", "tensorflow-datasets")
 REPORT = "report.html"  # a workdir's own page
 LOCK = ".lock"  # of a workdir; its last line names the process that worked there last
-# Fields of a result that its readers use, by task; a claims run has no pictures.
-RESULT_FIELDS = {
-    "classify": "config captions seed steps epochs parameters eval test.accuracy test.loss test.examples "
-    "seconds",
-    "claims": "config",
-}
 UNWRITABLE = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM),
     *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST),
@@ -164,9 +159,10 @@ def read_result(workdir: Path) -> dict:
             "command to the end"
         )
     content = read_json(workdir / "result.json")
-    missing = lacking(
-        content, f"task {RESULT_FIELDS.get(str(content.get('task')), 'config captions')}"
-    )
+    known = content.get("task") in task.TASKS
+    missing = lacking(content, task.find(content["task"]).RESULT_FIELDS if known else "task")
+    if not known:
+        missing = missing or f"a task of this version, and has {content['task']!r}"
     if missing:
         raise UserError(
             f"{workdir / 'result.json'} is damaged: delete it, and the same command makes it again (it "
