@@ -19,7 +19,8 @@ Expect: the CNNs fall as the cells get smaller, the ViT stays where it was.
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import make, parse_arguments
+from posvit_tf.config import parse_arguments
+from posvit_tf.tasks.sweep import ARGUMENTS, of_scale
 
 PAPER = {  # accuracy in % by cell side
     "resnet18": {2: 57.3, 4: 66.2, 8: 73.3, 16: 78.4, 32: 79.9},
@@ -29,19 +30,15 @@ PAPER = {  # accuracy in % by cell side
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    args = parse_arguments(arg, scale=("paper", "laptop"), plan=False)
+    args = parse_arguments(arg, **ARGUMENTS)
     laptop = args.scale == "laptop"
     base = "cifar10:size=nano" if laptop else "cifar100:size=small"
     patch = 4 if laptop else 2
-    return make(
-        "sweep",
+    return of_scale(
+        args,
         title="Permuted cells: ViT and CNNs",
-        **vars(args),
-        seeds=3 if laptop else 5,
-        workers=2 if laptop else 1,
-        overrides="data.train_split=train[:10000] train.epochs=6"
-        if laptop
-        else "data.train_split=train data.eval_split=",
+        paper_seeds=5,
+        laptop="data.train_split=train[:10000] train.epochs=6",
         cells=tuple(
             dict(
                 axes={"model": model, "cell side": side},

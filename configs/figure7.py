@@ -18,7 +18,8 @@ Expect: a box plot beside the paper's, and the differences by seed.
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import make, parse_arguments
+from posvit_tf.config import parse_arguments
+from posvit_tf.tasks.sweep import ARGUMENTS, of_scale
 
 PAPER = {  # median, first and third quartile, in %
     ("cifar10", "content"): (90.22, 89.88, 90.40),
@@ -31,18 +32,14 @@ PAPER = {  # median, first and third quartile, in %
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    args = parse_arguments(arg, scale=("paper", "laptop"), plan=False)
+    args = parse_arguments(arg, **ARGUMENTS)
     laptop = args.scale == "laptop"
     size = "nano" if laptop else "small"
-    return make(
-        "sweep",
+    return of_scale(
+        args,
         title="Positional and vanilla attention",
-        **vars(args),
-        seeds=3 if laptop else 10,
-        workers=2 if laptop else 1,
-        overrides="data.train_split=train[:10000] train.epochs=10"
-        if laptop
-        else "data.train_split=train data.eval_split=",
+        paper_seeds=10,
+        laptop="data.train_split=train[:10000] train.epochs=10",
         cells=tuple(
             dict(
                 axes={"data": data, "attention": attention},

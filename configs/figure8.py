@@ -21,22 +21,19 @@ nearness for plain images and after the inverse permutation, and none as found.
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import make, parse_arguments
+from posvit_tf.config import parse_arguments
+from posvit_tf.tasks.sweep import ARGUMENTS, of_scale
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    args = parse_arguments(arg, scale=("paper", "laptop"), plan=False)
+    args = parse_arguments(arg, **ARGUMENTS)
     laptop = args.scale == "laptop"
     base = "cifar10:size=nano" if laptop else "cifar100:size=small"
-    return make(
-        "sweep",
+    return of_scale(
+        args,
         title="What is learned of the places of permuted patches",
-        **vars(args),
-        seeds=3,
-        workers=2 if laptop else 1,
-        overrides="data.train_split=train[:10000] train.epochs=3"
-        if laptop
-        else "data.train_split=train data.eval_split=",
+        paper_seeds=3,
+        laptop="data.train_split=train[:10000] train.epochs=3",
         cells=tuple(
             dict(
                 axes={"model": model, "images": images},

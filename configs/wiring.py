@@ -20,7 +20,8 @@ Expect: local maps ahead of all others; a small or an added table behind the pla
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import make, parse_arguments
+from posvit_tf.config import parse_arguments
+from posvit_tf.tasks.sweep import ARGUMENTS, of_scale
 
 VARIANTS = {  # {more}: one and a half times the epochs of the others
     "content": "attention=content",
@@ -39,18 +40,14 @@ VARIANTS = {  # {more}: one and a half times the epochs of the others
 
 
 def get_config(arg: str = "") -> ConfigDict:
-    args = parse_arguments(arg, scale=("paper", "laptop"), plan=False)
+    args = parse_arguments(arg, **ARGUMENTS)
     laptop = args.scale == "laptop"
     size = "nano" if laptop else "small"
-    return make(
-        "sweep",
+    return of_scale(
+        args,
         title="Wiring of the positions and initial maps",
-        **vars(args),
-        seeds=3 if laptop else 5,
-        workers=2 if laptop else 1,
-        overrides="data.train_split=train[:10000] train.epochs=2"
-        if laptop
-        else "data.train_split=train data.eval_split=",
+        paper_seeds=5,
+        laptop="data.train_split=train[:10000] train.epochs=2",
         cells=tuple(
             dict(
                 axes={"attention": name},

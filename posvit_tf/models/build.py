@@ -1,14 +1,15 @@
 """The model that a config names."""
 
 import math
+from functools import partial
 
 import keras
 from ml_collections import ConfigDict
 
-from posvit_tf.models.cnn import resnet18, vgg19
+from posvit_tf.models.cnn import cnn, resnet18, vgg19
 from posvit_tf.models.vit import vit
 
-MODELS = {"vit": vit, "resnet18": resnet18, "vgg19": vgg19}
+MODELS = {"vit": vit, "resnet18": partial(cnn, resnet18), "vgg19": partial(cnn, vgg19)}
 
 
 def build(config: ConfigDict, facts: dict) -> keras.Model:

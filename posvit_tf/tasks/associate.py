@@ -34,14 +34,7 @@ def declared(config: Mapping) -> dict[str, Field]:
 
 
 def run(config: ConfigDict, workdir: Path) -> dict:
-    """Runs `config.process` once a seed; writes metrics.jsonl, result.json and plots/.
-
-    Returns:
-        The content of result.json.
-
-    Raises:
-        UserError: settings that do not fit, or a risk that is not finite.
-    """
+    """As `task.Task`, once a seed; UserError for a risk that is not finite."""
     from posvit_tf.tasks import theory_figures
     from posvit_tf.theory.processes import PROCESSES
 

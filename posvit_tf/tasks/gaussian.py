@@ -26,14 +26,7 @@ def declared(config: Mapping) -> dict[str, Field]:
 
 
 def run(config: ConfigDict, workdir: Path) -> dict:
-    """Runs once a seed; writes metrics.jsonl, result.json and plots/.
-
-    Returns:
-        The content of result.json.
-
-    Raises:
-        UserError: settings that do not fit, or a risk that is not finite.
-    """
+    """As `task.Task`, once a seed; UserError for a risk that is not finite."""
     from posvit_tf.analysis import theory_plots
     from posvit_tf.tasks.theory_figures import associated, at_the_end
     from posvit_tf.theory.gaussian import gaussian

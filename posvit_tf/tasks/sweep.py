@@ -6,10 +6,11 @@ finished is not run again.
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 from ml_collections import ConfigDict
 
-from posvit_tf.config import load
+from posvit_tf.config import load, make
 from posvit_tf.errors import UserError
 from posvit_tf.fields import Field
 from posvit_tf.tasks import sweep_summary
@@ -33,6 +34,30 @@ FIELDS = {
 
 
 RESULT_FIELDS = "config captions"
+
+
+ARGUMENTS = {"scale": FIELDS["scale"].choices, "plan": False}  # of the configs below
+
+
+def of_scale(given: SimpleNamespace, laptop: str, paper_seeds: int, **fields: object) -> ConfigDict:
+    """A sweep at the paper's scale, or at a laptop's: 3 seeds, two runs at once.
+
+    Args:
+        given: the values of ARGUMENTS.
+        laptop: overrides at a laptop's scale; the paper's runs take all training images, and report the
+            last weights.
+        paper_seeds: seeds at the paper's scale.
+        fields: the others of the config.
+    """
+    small = given.scale == "laptop"
+    return make(
+        "sweep",
+        **vars(given),
+        seeds=3 if small else paper_seeds,
+        workers=2 if small else 1,
+        overrides=laptop if small else "data.train_split=train data.eval_split=",
+        **fields,
+    )
 
 
 def declared(config: Mapping) -> dict[str, Field]:

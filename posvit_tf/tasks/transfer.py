@@ -31,14 +31,7 @@ def sizes_up_to(largest: int) -> tuple[int, ...]:
 
 
 def run(config: ConfigDict, workdir: Path) -> dict:
-    """Runs the source and every method of transfer once a seed; writes result.json and plots/.
-
-    Returns:
-        The content of result.json.
-
-    Raises:
-        UserError: settings that do not fit, or a risk that is not finite.
-    """
+    """As `task.Task`: the source and every method of transfer, once a seed."""
     import numpy as np
 
     from posvit_tf.analysis import theory_plots
