@@ -75,6 +75,7 @@ def train_and_test(
     best, record = checkpoint.load(workdir / "checkpoints" / "best.npz")
     checkpoint.assign(weights, best, str(workdir))
     outputs = trainer.outputs(source.test)
+    processes.part()
     test = objective.measure(source.test.labels, outputs)
 
     seconds = log.lines[-1]["seconds"] if log.lines else 0.0

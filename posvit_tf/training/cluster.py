@@ -94,10 +94,16 @@ class Processes:
     Args:
         place: of this process.
         gather: this process's value -> those of all; each waits for the others. One process needs none.
+        part: called when nothing more is asked of the others. One process needs none.
     """
 
-    def __init__(self, place: Place, gather: Callable[[int], Iterable[int]] | None = None):
-        self.place, self._gather = place, gather
+    def __init__(
+        self,
+        place: Place,
+        gather: Callable[[int], Iterable[int]] | None = None,
+        part: Callable[[], None] | None = None,
+    ):
+        self.place, self._gather, self._part = place, gather, part
 
     def values(self, value: int) -> set[int]:
         """What all processes gave; each waits for the others."""
@@ -107,3 +113,8 @@ class Processes:
         """Whether all processes gave the same content."""
         digest = hashlib.sha256(repr(content).encode()).hexdigest()
         return len(self.values(int(digest[:15], 16))) == 1
+
+    def part(self) -> None:
+        """From now on each goes its own way."""
+        if self._part:
+            self._part()

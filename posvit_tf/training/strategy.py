@@ -3,18 +3,15 @@
 import contextlib
 import functools
 import os
-import socket
-import time
 from collections.abc import Iterator
 
 import tensorflow as tf
 from ml_collections import ConfigDict
 
 from posvit_tf.errors import UserError
+from posvit_tf.training import peers
 from posvit_tf.training.cluster import TPU_INSTALL, Place, Processes, place
 from posvit_tf.training.loop import out_of_memory
-
-START_SECONDS = 300  # that a process waits for the others to start
 
 
 @functools.cache
@@ -46,7 +43,7 @@ def make(config: ConfigDict) -> tf.distribute.Strategy:
                 f"cpu_devices={config.cpu_devices} does not go with several processes, each of which "
                 "takes one CPU: start more processes, or unset TF_CONFIG"
             )
-        return multiworker(place(config))
+        return multiworker(place(config))[0]
     if kind == "multiworker":
         raise UserError(
             "strategy=multiworker found no other process: set TF_CONFIG in each, or start them by "
@@ -75,8 +72,9 @@ def make(config: ConfigDict) -> tf.distribute.Strategy:
     return tf.distribute.get_strategy()
 
 
-def multiworker(place: Place) -> tf.distribute.MultiWorkerMirroredStrategy:
-    """The strategy of several processes; returns when all have started.
+@functools.cache
+def multiworker(place: Place) -> tuple[tf.distribute.MultiWorkerMirroredStrategy, peers.Watch]:
+    """The strategy of several processes, and what watches over them; returns when all have started.
 
     Raises:
         UserError: Slurm's variables do not name the hosts, or this process cannot listen.
@@ -91,46 +89,11 @@ def multiworker(place: Place) -> tf.distribute.MultiWorkerMirroredStrategy:
         raise UserError(f"Slurm does not name the hosts of this step: {error}") from None
     print(
         f"process {place.index} of {place.count}, waits for {', '.join(workers)}; "
-        f"at most {START_SECONDS} s",
+        f"at most {peers.START_SECONDS} s",
         flush=True,
     )
-    wait_for_all(workers, place)
-    return tf.distribute.MultiWorkerMirroredStrategy(resolver)
-
-
-def wait_for_all(workers: list[str], place: Place) -> None:
-    """Returns when every process has called this. TensorFlow itself waits deaf to signals, for ever.
-
-    Args:
-        workers: HOST:PORT of each process.
-        place: of this one.
-
-    Raises:
-        UserError: this process cannot listen at its port, or others do not answer in START_SECONDS.
-    """
-    own = workers[place.index]
-    try:
-        listener = socket.create_server(("", int(own.rpartition(":")[2])))
-    except (OSError, OverflowError) as error:
-        raise UserError(
-            f"process {place.index} of {place.count} cannot listen at {own} ({error}): "
-            "choose a free port, in every process's TF_CONFIG"
-        ) from None
-    deadline = time.monotonic() + START_SECONDS
-    with listener:
-        for worker in workers:
-            host, _, port = worker.rpartition(":")
-            while worker != own:
-                try:
-                    socket.create_connection((host, int(port)), timeout=2).close()
-                    break
-                except (OSError, OverflowError) as error:
-                    if time.monotonic() > deadline:
-                        raise UserError(
-                            f"process {place.index} of {place.count} waited {START_SECONDS} s for "
-                            f"{worker} ({error}): start the same command there, too"
-                        ) from None
-                    time.sleep(0.2)
+    watch = peers.Watch(peers.meet(workers, place), place)
+    return tf.distribute.MultiWorkerMirroredStrategy(resolver), watch
 
 
 def slurm(place: Place) -> tf.distribute.cluster_resolver.ClusterResolver:
@@ -185,8 +148,11 @@ def processes(config: ConfigDict, strategy: tf.distribute.Strategy) -> Processes
     def gather(value: tf.Tensor) -> tf.Tensor:
         return strategy.gather(strategy.run(tf.identity, (value,)), axis=0)
 
+    here = place(config)
     return Processes(
-        place(config), lambda value: gather(tf.constant([value], tf.int64)).numpy().tolist()
+        here,
+        lambda value: gather(tf.constant([value], tf.int64)).numpy().tolist(),
+        multiworker(here)[1].stop if here.count > 1 else None,
     )
 
 
@@ -196,10 +162,6 @@ def explained(config: ConfigDict) -> Iterator[None]:
     try:
         yield
     except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-        index, count = place(config)
-        raise UserError(
-            f"process {index} of {count} lost another one: start all of them "
-            "again with the same commands, and the run goes on from its last checkpoint"
-        ) from error
+        raise UserError(peers.LOST.format(*place(config))) from error
     except tf.errors.ResourceExhaustedError as error:
         raise out_of_memory(config) from error

@@ -4,7 +4,7 @@ import socket
 import pytest
 
 from posvit_tf.errors import UserError
-from posvit_tf.training import cluster, strategy
+from posvit_tf.training import cluster, peers, strategy
 
 WORKERS = {"worker": ["a:1", "b:1", "c:1"]}
 
@@ -72,10 +72,10 @@ def test_processes_wait_for_each_other_and_not_for_ever(monkeypatch):
     with socket.create_server(("localhost", 0)) as a, socket.create_server(("localhost", 0)) as b:
         workers = [f"localhost:{s.getsockname()[1]}" for s in (a, b)]
         with pytest.raises(UserError, match=f"process 0 of 2 cannot listen at {workers[0]}"):
-            strategy.wait_for_all(workers, cluster.Place(0, 2))
-    monkeypatch.setattr(strategy, "START_SECONDS", 0.5)
+            peers.meet(workers, cluster.Place(0, 2))
+    monkeypatch.setattr(peers, "START_SECONDS", 0.5)
     with pytest.raises(UserError, match=f"process 1 of 2 waited 0.5 s for {workers[0]}"):
-        strategy.wait_for_all(workers, cluster.Place(1, 2))
-    monkeypatch.setattr(strategy, "START_SECONDS", 20)
+        peers.meet(workers, cluster.Place(1, 2))
+    monkeypatch.setattr(peers, "START_SECONDS", 20)
     with socket.create_server(("localhost", int(workers[0].rpartition(":")[2]))):
-        strategy.wait_for_all(workers, cluster.Place(1, 2))
+        peers.meet(workers, cluster.Place(1, 2))

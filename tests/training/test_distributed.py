@@ -122,6 +122,20 @@ def test_a_lost_process_ends_the_others_and_both_started_again_end_alike(tiny_fl
     assert found["test"] == expected["test"]
 
 
+def test_a_process_that_was_stopped_while_the_others_ended_ends_when_it_goes_on(
+    tiny_flags, tmp_path
+):
+    changes = {"train.epochs": 500, "strategy": "multiworker"}
+    runs = start_two(flags(tiny_flags, changes, tmp_path / "run"), tmp_path)
+    until(lambda: saved(tmp_path / "run"), runs[0])
+    runs[1].signal(signal.SIGSTOP)
+    runs[0].signal(signal.SIGKILL)
+    runs[0].wait()
+    runs[1].signal(signal.SIGCONT)
+    assert runs[1].wait(60) == 2, runs[1].text()
+    assert "error: process 1 of 2 lost another one" in runs[1].text()
+
+
 @pytest.mark.parametrize(
     "other", ["--config.optimizer.learning_rate=0.1", "--config.model.width=16", "--workdir="]
 )
