@@ -14,6 +14,7 @@ from posvit_tf.data.splits import Source
 from posvit_tf.fields import flat
 from posvit_tf.models.build import build, parameters
 from posvit_tf.models.vit import freeze_attention, patch_for, wiring
+from posvit_tf.tasks import mean_maps
 from posvit_tf.training import checkpoint, loop, optim, pretrained, run_files
 from posvit_tf.training.cluster import Processes
 from posvit_tf.training.objective import Objective
@@ -28,7 +29,9 @@ def start(
 ) -> tuple[Objective, keras.optimizers.Optimizer, loop.Plan, str]:
     """What a run starts from; the model is new or has what fits of earlier weights, which the text tells."""
     model, table = build(config, source.facts), ""
-    if earlier and earlier.weights:
+    if earlier and earlier.weights and mean_maps.fits(earlier, config):
+        table = mean_maps.convert(earlier, model, config, source)
+    elif earlier and earlier.weights:
         table = pretrained.transplant(earlier, model, config.model, source.facts)
     if config.train.freeze_attention:
         freeze_attention(model)
@@ -114,8 +117,16 @@ def completed(
 
     model.patch_size is that of earlier weights, else `patch_for`; data.batch_size the power of two that
     makes 20 updates an epoch, from 8 to 128, or below it what a smaller set fills; data.crop_padding an
-    eighth of the shorter side.
+    eighth of the shorter side; model.add_positions is that of earlier weights, where it differs.
     """
+
+    def added() -> bool | None:
+        kinds = (fields for fields in (earlier and earlier.record["model"], config.model) if fields)
+        there, *here = (
+            wiring(m["attention"], m["position_std"], m["add_positions"])[1] for m in kinds
+        )
+        return there if here not in ([], [there]) else None
+
     n, (height, width, _) = len(source.train.labels), source.train.images.shape[1:]
     values = {
         "model.patch_size": lambda: (
@@ -123,9 +134,11 @@ def completed(
         ),
         "data.batch_size": lambda: 2 ** int(math.log2(min(max(n / 20, 8), 128, n))),
         "data.crop_padding": lambda: min(height, width) // 8,
+        "model.add_positions": added,
     }
     fields = flat(run_files.plain(config))
     derived = {field: value() for field, value in values.items() if fields.get(field, 0) is None}
+    derived = {field: value for field, value in derived.items() if value is not None}
     if derived:
         config = config.copy_and_resolve_references()
         config.update_from_flattened_dict(derived)
