@@ -51,12 +51,12 @@ def scale_steps(optimizer: keras.optimizers.Optimizer, model: keras.Model, map_r
     """
     if map_rate == 1.0:
         return
-    scaled = {id(v) for v in map_variables(model)}
     inner = getattr(optimizer, "inner_optimizer", optimizer)
-    update_step = inner.update_step
+    update_step, index = inner.update_step, inner._get_variable_index
+    scaled = {index(v) for v in map_variables(model) if v.trainable}
 
     def scaled_step(gradient, variable, learning_rate):
-        factor = map_rate if id(variable) in scaled else 1.0
+        factor = map_rate if index(variable) in scaled else 1.0
         update_step(gradient, variable, learning_rate * factor)
 
     inner.update_step = scaled_step

@@ -88,6 +88,30 @@ def test_two_replicas_and_two_micro_batches_equal_one(tiny, name):
     assert_close(one, two, 2e-6)
 
 
+@pytest.mark.parametrize(
+    ("kind", "of_maps", "name", "replicas"),
+    [
+        ("positional", ("query/", "key/", "positions/"), "adamw", 1),
+        ("positional", ("query/", "key/", "positions/"), "adamw", 2),
+        ("free", ("off_diagonal",), "sgd", 1),
+    ],
+)
+def test_the_maps_move_at_a_rate_of_their_own(tiny, kind, of_maps, name, replicas):
+    changes = {"optimizer.name": name, "model.attention": kind, "optimizer.weight_decay": 0.0}
+
+    def weights(updates, **more):  # the first update warms up at a rate of 0
+        return updated(tiny({**changes, **more}), replicas, updates)[0]
+
+    start, plain, scaled = weights(1), weights(2), weights(2, **{"optimizer.map_rate": 5.0})
+    moved = 0
+    for path, value in plain.items():
+        of_map = any(part in path for part in of_maps)
+        moved += of_map and bool(np.any(value != start[path]))
+        step = (5 if of_map else 1) * (value - start[path])
+        np.testing.assert_allclose(scaled[path] - start[path], step, rtol=1e-3, atol=1e-6)
+    assert moved
+
+
 @pytest.fixture
 def convolutions(tiny):
     """convolutions(changes) -> the config of a small ResNet-18 on two micro-batches of 8."""
